@@ -64,7 +64,7 @@ pub(crate) struct Demo {
     /// Write all numbers to this file as JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// Write the chart of sessions a second to this file, as an SVG picture of its own.
+    /// Write the chart of sessions per second to this file, as an SVG picture of its own.
     #[arg(long, value_name = "FILE")]
     pub(crate) picture: Option<PathBuf>,
 }

@@ -218,7 +218,7 @@ mod tests {
         let text = aligned(&lines);
         assert!(text.contains("clients      http://0.0.0.0:8000\n"), "{text}");
         assert!(text.contains("visit (begins with any request; patience learned)"), "{text}");
-        assert!(text.contains("up to 200 found from traffic, a limit is found and held to"), "{text}");
+        assert!(text.contains("up to 200 found from traffic, a limit is found and enforced"), "{text}");
     }
 
     #[test]

@@ -97,8 +97,8 @@ fn a_shop_whose_port_is_taken_says_so() {
     assert_eq!(run(&["shop", "--port", "0", "--scale", "0"]).code, Some(2));
 }
 
-/// A shop behind a waiting room that opens in some seconds and lets in two a second then. A network
-/// may draw four numbers at once, and one a second after that.
+/// A shop behind a waiting room that opens in some seconds and admits two per second then. A
+/// network may draw four numbers at once, and one per second after that.
 struct Room {
     gateway: Gateway,
     _shop: Running,

@@ -95,9 +95,9 @@ pub struct LineWait {
 pub struct LineTold {
     /// So long after the wait began, seconds.
     pub after_s: f64,
-    /// Seconds left, at the least.
+    /// Seconds left, at least.
     pub low_s: f64,
-    /// Seconds left, at the most.
+    /// Seconds left, at most.
     pub high_s: f64,
 }
 

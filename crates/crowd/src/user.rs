@@ -114,7 +114,7 @@ struct User {
     values: Values,
     /// What is done if it comes to waiting.
     manner: Manner,
-    /// While the session waits to be let in: the place that it comes in with, ...
+    /// While the session waits to be admitted: the place that it comes in with, ...
     waiting: Option<Waiting>,
     /// ... and all others of somebody who farms.
     farmer: Option<Farmer>,

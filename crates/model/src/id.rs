@@ -8,7 +8,7 @@ pub struct RouteId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct KindId(pub u32);
 
-/// A session that was let in. Unique among the sessions of a gateway's life, and carried by its
+/// A session that was admitted. Unique among the sessions of a gateway's life, and carried by its
 /// lease.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SessionId(pub u64);

@@ -21,7 +21,7 @@ pub enum Quantity {
     Limit,
     /// Seconds between two session starts of a kind; 0 = open.
     Interval,
-    /// Whether anybody of a kind is let in at all: 1, or 0 while the application does not answer.
+    /// Whether anybody of a kind is admitted at all: 1, or 0 while the application does not answer.
     Moving,
 }
 

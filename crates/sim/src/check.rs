@@ -41,7 +41,7 @@ pub(crate) struct Checker {
     /// By route, requests whose end is still to come or that were answered: for conservation.
     offered: Vec<u64>,
     settled: Vec<u64>,
-    /// Requests so far of each session that was let in.
+    /// Requests so far of each session that was admitted.
     requests: BTreeMap<SessionId, u32>,
     arrivals: u64,
 }
@@ -173,7 +173,7 @@ impl Checker {
         }
     }
 
-    /// A newcomer is sent to the line: it had not been let in.
+    /// A newcomer is sent to the line: it had not been admitted.
     pub(crate) fn waits_in_line(&mut self, wait: &InLine) -> Result<(), String> {
         let request = wait.request;
         let Some(waiting) = self.waiting.remove(&request) else {

@@ -45,7 +45,7 @@ metrics! {
     GoodputShare = "goodput_share": |s, _| s.goodput_share;
     /// Completed sessions as a share of B.
     BoundShare = "bound_share": |s, _| s.bound_share;
-    /// Completed sessions a second.
+    /// Completed sessions per second.
     SessionsPerSecond = "sessions_per_s": |s, _| s.sessions_per_s;
     /// Completed sessions.
     Completed = "completed": |s, _| s.completed as f64;

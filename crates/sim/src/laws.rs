@@ -13,7 +13,7 @@ pub struct Laws {
     pub routes: RouteChoice,
     /// Whether there is one limit for the whole application instead of one a route.
     pub whole: bool,
-    /// How sessions are let in.
+    /// How sessions are admitted.
     pub sessions: SessionChoice,
 }
 
@@ -32,7 +32,7 @@ pub enum RouteChoice {
     Other(Arc<dyn OtherRoutes>),
 }
 
-/// How sessions are let in.
+/// How sessions are admitted.
 #[derive(Clone, PartialEq, Debug)]
 pub enum SessionChoice {
     /// As the scenario says.

@@ -73,7 +73,7 @@ pub struct Gates {
     pub started: u64,
     /// ... and the seconds for which they were held before, at both gates together.
     pub held_s: f64,
-    /// Of these, those of visitors who had been let in before, ...
+    /// Of these, those of visitors who had been admitted before, ...
     pub inside: u64,
     /// ... and the seconds for which they were held at their routes.
     pub inside_held_s: f64,
@@ -89,7 +89,7 @@ impl Gates {
         self.newcomers_held_long as f64 / self.newcomers.max(1) as f64
     }
 
-    /// Returns the mean seconds for which a request of somebody who had been let in waited at its
+    /// Returns the mean seconds for which a request of somebody who had been admitted waited at its
     /// route's gate.
     pub fn delay_s(&self) -> f64 {
         self.inside_held_s / self.inside.max(1) as f64
@@ -99,7 +99,7 @@ impl Gates {
 /// What is most often asked of a run.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Summary {
-    /// Completed sessions a second.
+    /// Completed sessions per second.
     pub sessions_per_s: f64,
     /// That as a share of what was reachable: the bound B, or what was asked for if that is less.
     pub goodput_share: f64,

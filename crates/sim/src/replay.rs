@@ -8,11 +8,11 @@
 //! [`WhatIf`] is the second: another gate is told of the same visitors. Its answers differ, so what
 //! followed from the recorded ones has to be made up, and by these rules alone:
 //!
-//! - Requests come when they came; those of a session that is let in later than it was come later
+//! - Requests come when they came; those of a session that is admitted later than it was come later
 //!   by as much.
-//! - A session that is turned away asks for nothing more. Where somebody is let in instead who was
-//!   turned away in the recording, of whom nothing is known, that visitor does what the one turned
-//!   away did: the one longest ago first.
+//! - A session that is turned away asks for nothing more. Where somebody is admitted instead who
+//!   was turned away in the recording, of whom nothing is known, that visitor does what the one
+//!   turned away did: the one longest ago first.
 //! - A request that is started at another time takes as long as it took. One that was never started
 //!   takes as long as the last one of its route had when it was turned away.
 //! - A client leaves when it left (later, if it came later), if it is still there. Nobody leaves

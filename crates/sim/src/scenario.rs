@@ -322,7 +322,7 @@ impl SiteState {
 ///
 /// With k threads in use, n on the processor have the weight p(n) = elsewhereᵏ⁻ⁿ / (k − n)! · cpuⁿ
 /// / Π work(i), whatever the times are distributed like (a product form), and work(n) / cpu
-/// sessions a second are done.
+/// sessions per second are done.
 fn through(machine: &Machine, threads: u32, cpu: f64, elsewhere: f64, memory: f64) -> f64 {
     let most = threads.min(THREADS_LOOKED_AT) as usize;
     let work: Vec<f64> = (0..=most).map(|n| machine.work_per_second(n, n as f64 * memory)).collect();

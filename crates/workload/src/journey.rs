@@ -243,7 +243,7 @@ pub struct Forge {
     pub share: f64,
     /// Edited tickets that each of them sends.
     pub tickets: u32,
-    /// Time from one to the next, at the least.
+    /// Time from one to the next, at least.
     pub every: Duration,
 }
 

@@ -92,7 +92,7 @@ impl Turn {
         match self.outcome {
             StepOutcome::Passed | StepOutcome::LeftLine => false,
             StepOutcome::Refused { .. } => self.step > 0 || !self.outcome.is_honest_refusal(),
-            // Nobody who was let in is to wait in line again.
+            // Nobody who was admitted is to wait in line again.
             StepOutcome::InLine { .. } => self.step > 0,
             StepOutcome::Failed | StepOutcome::TimedOut | StepOutcome::Disconnected => true,
         }

@@ -1,4 +1,4 @@
-//! The bound: no more sessions a second than cores ÷ processor seconds per session.
+//! The bound: no more sessions per second than cores ÷ processor seconds per session.
 
 use serde::{Deserialize, Serialize};
 

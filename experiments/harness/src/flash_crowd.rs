@@ -259,7 +259,7 @@ impl Data {
         f64::midpoint(self.bound.sessions_per_s, self.bound_after.sessions_per_s)
     }
 
-    /// Returns sessions completed a second while people waited, as a share of the bound.
+    /// Returns sessions completed per second while people waited, as a share of the bound.
     fn goodput(&self) -> f64 {
         let waited_in = self.waited_in();
         let seconds = waited_in.len().max(1) as f64;

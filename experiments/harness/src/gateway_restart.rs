@@ -40,7 +40,7 @@ const SMOOTH: usize = 5;
 ///
 /// A crowd at a shop behind Suimon. After a while the gateway ends, in peace or by `kill -9`, and
 /// is started at once with what it keeps; or without it, for comparison. It holds if from five
-/// seconds after it listens again 0.95 of the sessions a second of before are completed, wherever
+/// seconds after it listens again 0.95 of the sessions per second of before are completed, wherever
 /// it had its own file.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
@@ -101,7 +101,7 @@ struct Cell {
     /// Seconds since the crowd's start.
     ended_at_s: f64,
     listening_again_at_s: f64,
-    /// Sessions a second completed before, and from [`SETTLING`] on after.
+    /// Sessions per second completed before, and from [`SETTLING`] on after.
     before_per_s: f64,
     after_per_s: f64,
     crowd: Report,

@@ -67,7 +67,7 @@ impl Moment {
     }
 }
 
-/// Plays the crowd, writes the gateway's state to `states` once a second, a line each with the
+/// Plays the crowd, writes the gateway's state to `states` once per second, a line each with the
 /// decisions made since the last, and hands it to `each_second`.
 pub(crate) fn observe(
     common: &Common,

@@ -103,7 +103,7 @@ struct Data {
     claims: Vec<Claim>,
 }
 
-/// What the gateway's state showed, once a second.
+/// What the gateway's state showed, once per second.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 struct Watched {
     looks: u64,

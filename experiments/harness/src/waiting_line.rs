@@ -32,7 +32,7 @@ const BIAS_MAX: f64 = 0.15;
 /// How much of what may begin is used by the rule of a waiting room, how bursty is it, and in what
 /// order do people come?
 ///
-/// A hundred thousand people, half of them within a minute, where fifty sessions a second may
+/// A hundred thousand people, half of them within a minute, where fifty sessions per second may
 /// begin; some take a number and never come back, some give up, some are gone for a while. Ours is
 /// the gateway's own code; the others are modelled after what is documented of them. And a million
 /// people in our line.

@@ -93,7 +93,7 @@ pub(crate) fn run(mut options: Options) -> Result<bool> {
 
 /// One slot, taken by a request that is never answered; everybody else waits in the route's queue
 /// for as long as the run takes. (Held at the session gate they would be refused at once: nobody
-/// can foresee when that one place gets free.)
+/// can predict when that one place gets free.)
 fn settings(clients: u32) -> String {
     let room = clients + 100;
     format!(

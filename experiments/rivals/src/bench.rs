@@ -90,7 +90,7 @@ impl Bench {
         self.asked(u32::MAX, secs)
     }
 
-    /// Goes on for `secs` seconds with `demand` requests at once, or as many as the limit lets in.
+    /// Goes on for `secs` seconds with `demand` requests at once, or as many as the limit admits.
     pub(crate) fn asked(&mut self, demand: u32, secs: f64) -> Vec<u32> {
         let until = self.now + seconds(secs);
         let mut limits = vec![];

@@ -16,7 +16,7 @@
 //! load comes down at each re-measurement. *Source*: the document of Apache brpc's
 //! `auto_concurrency_limiter` for (1) to (3), α = 0.3 and the quarter; its flags for the rest:
 //! begin at 40, windows of 1 s or 200 samples, 50 s, the fewest being the workers. A window of less
-//! than 100 samples is thrown away there, and a page with less than 100 requests a second never
+//! than 100 samples is thrown away there, and a page with less than 100 requests per second never
 //! learns; here it stays open until it has [`WINDOW_SAMPLES_MIN`]. Later code has S₀ · X₀ · (1 + e)
 //! for (3), e from 0.06 to 0.3 in steps, and takes a tenth instead of a quarter. Played here
 //! against a host that only queues, with a queue that never empties and times that vary, X₀ was a

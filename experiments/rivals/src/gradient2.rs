@@ -15,7 +15,7 @@
 //! `Gradient2Limit` of Netflix's concurrency-limits as documented there: tolerance 1.5, queue 4,
 //! smoothing 0.2, long window 600, limits 20 to 200; its "current average" is that of
 //! `WindowedLimit`: 1 s and 10 samples. There a window with fewer samples is thrown away, and a
-//! page of less than 10 requests a second never learns; here it stays open.
+//! page of less than 10 requests per second never learns; here it stays open.
 
 use super::per_route::{Batch, Bounds, Sample, SingleLimit};
 use suimon_model::{Instant, Signals};
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_window_is_a_second_and_ten_ends() {
-        // 5 ends a second, one at a time: a window takes two seconds.
+        // 5 ends per second, one at a time: a window takes two seconds.
         let mut bench = Bench::new(Gradient2::new(Bounds { least: 1, initial: 1, ..BOUNDS }), |_| 0.2);
         let limits = bench.saturated(1.75);
         assert!(limits.iter().all(|m| *m == 1), "{limits:?}");

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! *Signals*: processor utilisation, the mean of what it was at each tick. *Units*: shares,
-//! seconds. *Regimes*: none of its own. Sessions that were let in are never refused. *Limits*:
+//! seconds. *Regimes*: none of its own. Sessions that were admitted are never refused. *Limits*:
 //! nobody waits at this gate; the rate has no bound while it is open. *Source*: Cherkasova & Phaal,
 //! "Session based admission control" (HPL-98-119; IWQoS '99; IEEE Transactions on Computers 51(6),
 //! 2002): threshold 95 %, interval 1 s. k is 1 for their responsive and small for their stable
@@ -92,8 +92,8 @@ mod tests {
     use suimon_control::Visits;
     use suimon_model::seconds;
 
-    /// Plays quarters of a second, one utilisation a second; returns whether a newcomer was let in
-    /// during each second that followed.
+    /// Plays quarters of a second, one utilisation a second; returns whether a newcomer was
+    /// admitted during each second that followed.
     fn admitted_after(utilisations: &[f64]) -> Vec<bool> {
         let (cpu, visits, mut out) = (Utilisation::default(), Visits::default(), vec![]);
         let mut law = Sbac::new(KindId(0), cpu.clone(), Instant::ORIGIN);

@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn a_window_waits_for_enough_ends_but_not_for_ever() {
         let mut bench = Bench::new(prober(4), |_| 2.0);
-        // 2 ends a second: 20 take 10 s.
+        // 2 ends per second: 20 take 10 s.
         let limits = bench.saturated(9.0);
         assert!(limits.iter().all(|m| *m == 4), "{limits:?}");
         assert!(bench.saturated(3.0).contains(&5));

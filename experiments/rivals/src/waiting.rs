@@ -383,7 +383,7 @@ mod tests {
             for pace in [RateProfile::Steady, RateProfile::Grows, RateProfile::Falls, RateProfile::Pauses] {
                 let crowd = Crowd { people, per_second, patience_s, pace, ..Crowd::default() };
                 let [early, inside, late] = play(&crowd, Policy::Ours).told_right.expect("waits are told");
-                // What changes for the worse after it was told is foreseen by nobody.
+                // What changes for the worse after it was told is predicted by nobody.
                 let least = if pace == RateProfile::Falls { 0.4 } else { 0.6 };
                 assert!(inside > least, "{crowd:?}: {early:.2} before, {inside:.2} within, {late:.2} after");
                 within.push(inside);

@@ -19,7 +19,7 @@ use suimon_workload::{
 const SITES: u64 = 0x517E;
 /// The most visitors there are at once.
 const USERS_MAX: f64 = 20_000.0;
-/// Sites outside these many sessions a second are drawn again: too few to count, or too many to
+/// Sites outside these many sessions per second are drawn again: too few to count, or too many to
 /// wait for.
 const BOUND: (f64, f64) = (0.5, 150.0);
 

@@ -74,9 +74,9 @@ families! {
     Robots = "robots";
     /// Visitors wait for 3 to 10 s, ask for one route several times, and pages vary widely.
     ShortPatience = "short-patience";
-    /// 32 to 128 cores and pages of less than 10 ms: up to thousands of sessions a second.
+    /// 32 to 128 cores and pages of less than 10 ms: up to thousands of sessions per second.
     Big = "big";
-    /// One core and pages of 0.3 to 2 s: about a request a second is all there can be.
+    /// One core and pages of 0.3 to 2 s: about a request per second is all there can be.
     Tiny = "tiny";
     /// A database with few connections, or a page that is worked on one at a time, is short before
     /// the processor is.

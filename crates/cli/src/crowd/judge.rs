@@ -1,4 +1,4 @@
-//! What a scenario expects, held against what live visitors saw.
+//! What a scenario expects, compared with what live visitors saw.
 
 use suimon_crowd::{Ended, Report, SecondReport};
 use suimon_sim::{Band, Metric};

@@ -32,7 +32,7 @@ pub(super) fn picture(outcome: &DemoResult) -> String {
     sessions(outcome, &title).svg(Size::new(920.0, 380.0), Dress::Alone)
 }
 
-/// Returns sessions a second over time, of both runs, under the bound.
+/// Returns sessions per second over time, of both runs, under the bound.
 pub(super) fn sessions(outcome: &DemoResult, title: &str) -> Plot {
     let bound = outcome.bound_sessions_per_s;
     let lines = outcome.runs.each_ref().map(smoothed);
@@ -125,7 +125,7 @@ fn over_time(outcome: &DemoResult, value: &dyn Fn(&Sample) -> Option<f64>) -> Ve
     suimon.gateway.iter().map(|sample| (sample.at_s, value(sample).unwrap_or(f64::NAN))).collect()
 }
 
-/// Returns sessions completed a second, each the mean over the seconds around it.
+/// Returns sessions completed per second, each the mean over the seconds around it.
 fn smoothed(run: &Run) -> Vec<(f64, f64)> {
     let completed: Vec<f64> = run.visitors.series.iter().map(|second| f64::from(second.completed)).collect();
     // The last second was cut short.

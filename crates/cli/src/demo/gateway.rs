@@ -17,13 +17,13 @@ const ANSWERS_MAX: usize = 64;
 pub(super) struct Sample {
     /// Seconds since the crowd began.
     pub(super) at_s: f64,
-    /// Seconds between two session starts; 0 while the gate is open; absent: nobody is let in.
+    /// Seconds between two session starts; 0 while the gate is open; absent: nobody is admitted.
     pub(super) interval_s: Option<f64>,
     /// Newcomers held at the gate, or in line.
     pub(super) newcomers_waiting: usize,
     /// Sessions under way.
     pub(super) sessions: usize,
-    /// Sessions let in since the start.
+    /// Sessions admitted since the start.
     pub(super) admitted: u64,
     /// Newcomers told to come again later, since the start.
     pub(super) refused: u64,

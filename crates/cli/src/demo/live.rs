@@ -14,7 +14,7 @@ use suimon_crowd::Progress;
 const DRAW_EVERY: Duration = Duration::from_millis(250);
 /// Seconds between two plain lines.
 const PLAIN_EVERY_S: f64 = 5.0;
-/// Signs in the little picture of sessions a second.
+/// Signs in the little picture of sessions per second.
 const SPARKS: usize = 19;
 /// About how long the bound and the starts take, seconds.
 const BESIDE_RUNS_S: f64 = 10.0;
@@ -201,7 +201,7 @@ impl Act {
         lines
     }
 
-    /// Returns the sessions completed a second over the last five.
+    /// Returns the sessions completed per second over the last five.
     fn recently(&self) -> f64 {
         let Some(last) = self.completed.last() else { return 0.0 };
         let back = self.completed.len().saturating_sub(6);
@@ -253,7 +253,7 @@ fn limits(sample: &Sample) -> String {
     if limits.is_empty() { "none yet".to_owned() } else { limits.join(", ") }
 }
 
-/// Returns a little picture of sessions a second, as high as the bound.
+/// Returns a little picture of sessions per second, as high as the bound.
 fn sparks(completed: &[u64], bound: f64, seconds: f64) -> String {
     let each = (seconds / SPARKS as f64).max(1.0);
     let at = |second: f64| match second as usize {

@@ -160,7 +160,7 @@ pub(super) fn settle_s(seconds: u32) -> f64 {
     (f64::from(seconds) / 4.0).min(SETTLE_S_MAX).floor()
 }
 
-/// Returns whether Suimon did what it promises: nobody it let in was lost, and more sessions were
+/// Returns whether Suimon did what it promises: nobody it admitted was lost, and more sessions were
 /// finished.
 pub(super) fn holds([none, suimon]: &[Run; 2]) -> bool {
     suimon.mid_session_failures == 0 && suimon.goodput_share > none.goodput_share

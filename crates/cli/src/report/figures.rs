@@ -19,7 +19,7 @@ const QUANTILES_MAX: usize = 48;
 const MINUTES_FROM: f64 = 900.0;
 const HOURS_FROM: f64 = 4.0 * 3600.0;
 
-/// Returns sessions a second: those that began, and those that ended.
+/// Returns sessions per second: those that began, and those that ended.
 pub(super) fn sessions(timeline: &Timeline) -> Plot {
     let rate = |count: fn(&Bin) -> u64| over_time(timeline, &|bin, length| count(bin) as f64 / length);
     over(timeline, "Sessions", Axis::new("sessions per second").from(0.0))
@@ -45,7 +45,7 @@ pub(super) fn entries(timeline: &Timeline) -> Plot {
     quantiles(timeline, "Wait to get in", "seconds waited to get in", |bin| &bin.entries).describe(describe)
 }
 
-/// Returns requests a second: those that came, and what became of them at the gate.
+/// Returns requests per second: those that came, and what became of them at the gate.
 pub(super) fn requests(timeline: &Timeline) -> Plot {
     let rate = |count: fn(&Bin) -> u64| over_time(timeline, &|bin, length| count(bin) as f64 / length);
     over(timeline, "Requests", Axis::new("requests per second").from(0.0))
@@ -110,7 +110,7 @@ pub(super) fn waiting(timeline: &Timeline) -> Plot {
         .series(Series::line("in service", Hue::Green, of(|bin| bin.gate.in_flight)))
 }
 
-/// Returns how long requests that were let in had waited.
+/// Returns how long requests that were admitted had waited.
 pub(super) fn waits(timeline: &Timeline) -> Plot {
     let describe = "The median and the 95th percentile of the time that requests had waited, held or queued, when they were let in.";
     quantiles(timeline, "Waits", "seconds waited before being let in", |bin| &bin.waits).describe(describe)

@@ -29,7 +29,7 @@ pub(super) fn bin_s(answer: &Answer<'_>) -> usize {
     }
 }
 
-/// Returns sessions a second over time, a line a law with its band over the seeds, under what can
+/// Returns sessions per second over time, a line a law with its band over the seeds, under what can
 /// be done.
 pub(super) fn goodput(answer: &Answer<'_>) -> Plot {
     let bin = bin_s(answer);
@@ -176,8 +176,8 @@ fn failures_of(runs: &[Run], steps: usize) -> Vec<f64> {
     sums.iter().map(|sum| sum / played.len().max(1) as f64).collect()
 }
 
-/// Returns middle of the bin, mean, least and most of the runs, in sessions a second; of bins that
-/// at least one run filled.
+/// Returns middle of the bin, mean, least and most of the runs, in sessions per second; of bins
+/// that at least one run filled.
 fn binned(runs: &[Run], bin: usize) -> Vec<(f64, f64, f64, f64)> {
     let rates: Vec<Vec<f64>> =
         runs.iter().filter_map(Run::played).map(|run| rates(&run.completed, bin)).collect();

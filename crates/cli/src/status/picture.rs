@@ -10,7 +10,7 @@ const ROUTES_MAX: usize = 20;
 const NODES_FITTED: usize = 3;
 const REFUSALS_FITTED: usize = 1;
 const DECISIONS_FITTED: usize = 3;
-/// Columns that a name takes at the most.
+/// Columns that a name takes at most.
 const NAME_COLUMNS: usize = 26;
 const KIND_COLUMNS: usize = 12;
 

@@ -182,7 +182,7 @@ pub struct FarmReport {
     /// Draws that were answered with a time to come again, and without a number: by the quota of a
     /// network, or because the line took no more.
     pub put_off: u64,
-    /// Draws, of these farmers, that were let in without being shown the waiting room.
+    /// Draws, of these farmers, that were admitted without being shown the waiting room.
     pub let_in_at_once: u64,
     /// From a farmer's first number to the last, of farmers who are done.
     pub drawing: Quantiles,

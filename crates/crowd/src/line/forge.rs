@@ -148,8 +148,8 @@ pub struct ForgeReport {
     pub tickets: BTreeMap<Edit, u64>,
     /// Edited tickets that were taken for a place: asked how it stands, the server told. Must be 0.
     pub taken: u64,
-    /// Entries by edited tickets: their holder was let in, and the place that is theirs was not due
-    /// yet. Must be 0.
+    /// Entries by edited tickets: their holder was admitted, and the place that is theirs was not
+    /// due yet. Must be 0.
     pub entered: u64,
     /// Entries with an edited ticket when nobody had to wait, or when their own place was due: as
     /// without a ticket.

@@ -26,7 +26,7 @@ impl User {
             shared.books.borrow_mut().line.farm.farmers += 1;
             Farmer::begin(shared.clock.now(), &journey.in_line.farm)
         });
-        // The place that the farmer came with: the first, or one that could not be let in.
+        // The place that the farmer came with: the first, or one that could not be admitted.
         self.keep_place(&mut farmer, journey);
         loop {
             match farmer.next() {

@@ -125,7 +125,7 @@ impl Machine {
             .fold(0.0, f64::max)
     }
 
-    /// Returns CPU seconds of work done a second by `jobs` holding `memory`.
+    /// Returns CPU seconds of work done per second by `jobs` holding `memory`.
     pub fn work_per_second(&self, jobs: usize, memory: f64) -> f64 {
         let n = jobs as f64;
         let efficiency = match self.efficiency {

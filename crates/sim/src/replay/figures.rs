@@ -11,7 +11,7 @@ use suimon_statistics::Histogram;
 pub struct Figures {
     /// Requests that came.
     pub offered: u64,
-    /// Requests that were let in to the application.
+    /// Requests that were admitted to the application.
     pub admitted: u64,
     /// Requests that were refused: sent away without a place.
     pub refused: u64,
@@ -22,9 +22,9 @@ pub struct Figures {
     /// Requests that did not come, or not before the end, as their session was turned away or late:
     /// in a what-if only.
     pub not_come: u64,
-    /// Mean time that those let in had waited.
+    /// Mean time that those admitted had waited.
     pub wait_mean: Duration,
-    /// The time that 95 % of them had waited at the most.
+    /// The time that 95 % of them had waited at most.
     pub wait_p95: Duration,
     /// Every route, in the order of ids.
     pub routes: Vec<RouteFigures>,

@@ -296,7 +296,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         3 => Just(Event::Timeout),
         1 => Just(Event::Drain),
         1 => any::<bool>().prop_map(Event::Application),
-        // Most are requests: an end of what was never let in ends the replay.
+        // Most are requests: an end of what was never admitted ends the replay.
         9 => (0u32..3, session)
             .prop_map(|(route, session)| Event::Arrival(Arrival { route: RouteId(route), session })),
         1 => request().prop_map(Event::Departure),

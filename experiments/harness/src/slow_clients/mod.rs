@@ -42,7 +42,7 @@ const TELL_PATIENCE: Duration = Duration::from_secs(20);
 ///
 /// An application that never has much to do, on a core of its own. 100 people load a file of 20 MB
 /// each at 100 KB/s, 50 wait for answers of 30 s, 50 listen to events, 20 send 50 MB at 1 MB/s, all
-/// from the first moment of a gateway that knows nothing; and somebody asks for a page 20 times a
+/// from the first moment of a gateway that knows nothing; and somebody asks for a page 20 times per
 /// second. It holds if the 99th percentile of the pages is within 10 ms of that without Suimon, and
 /// nobody is refused or cut off.
 #[derive(Args, Debug)]

@@ -79,7 +79,7 @@ pub(crate) struct Options {
 }
 
 /// Measures what is missing, writes what the figures show of it, and returns whether the simulation
-/// foretold it.
+/// predicted it.
 pub(crate) fn run(mut options: Options) -> Result<bool> {
     if options.common.quick {
         options.clients = vec![25];

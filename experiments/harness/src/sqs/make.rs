@@ -193,7 +193,7 @@ impl Maker<'_> {
     }
 
     /// Returns the constants with which the paper's two rules do best at the paper's site: nobody
-    /// fails inside a session, as in the paper, and then the most sessions a second.
+    /// fails inside a session, as in the paper, and then the most sessions per second.
     fn tuned(&mut self) -> Result<Constants> {
         let mut best = ((false, f64::NEG_INFINITY), Constants::usual());
         let constants = self.constants();

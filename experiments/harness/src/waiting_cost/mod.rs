@@ -54,7 +54,7 @@ const ASK_EVERY: Duration = Duration::from_millis(20);
 /// What do those who wait in line cost: a number drawn, a poll, a poll that comes too early, and a
 /// million of them in memory?
 ///
-/// HTTP/1.1 over connections kept alive. It holds if one core answers at least 20,000 polls a
+/// HTTP/1.1 over connections kept alive. It holds if one core answers at least 20,000 polls per
 /// second, and a million who wait take at most 16 MB.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:

@@ -12,8 +12,8 @@ pub enum Policy {
     Counter,
     /// The same, raised faster by the share of recent numbers that nobody came for.
     Compensated,
-    /// People who came in the same minute are let in in any order, and the next minute's only when
-    /// all of those have begun or were not heard of for five minutes.
+    /// People who came in the same minute are admitted in any order, and the next minute's only
+    /// when all of those have begun or were not heard of for five minutes.
     Minutes,
     /// Called ahead by who is present, begun by tokens: the gateway's.
     Ours,
@@ -62,7 +62,7 @@ pub(super) enum AtGate {
 const POLL: (f64, f64) = (3.0, 60.0);
 /// Those that say nothing ask so often.
 const POLL_FIXED: Duration = Duration::from_secs(20);
-/// How often rules are called at the least.
+/// How often rules are called at least.
 const WAKE: Duration = Duration::from_millis(250);
 /// How often no-shows are looked at, and the weight of the newest.
 const COMPENSATED_EVERY: f64 = 10.0;
@@ -243,7 +243,7 @@ impl Rule {
                     self.ended.push((who, Answer::Again(super::NOT_LET_IN)));
                 }
                 self.begin();
-                // The gate lets in at the moment a token is there.
+                // The gate admits at the moment a token is there.
                 if !self.held.is_empty() {
                     return now + WAKE.min(seconds(((1.0 - self.tokens) / self.per_second).max(1e-3)));
                 }

@@ -7,7 +7,7 @@ use suimon_model::{Duration, Rng, seconds};
 use suimon_sim::{Scenario, SiteState};
 use suimon_workload::{Arrivals, Phase, Spacing, Think};
 
-/// Sites that can finish fewer or more sessions a second than this are drawn again: too few to
+/// Sites that can finish fewer or more sessions per second than this are drawn again: too few to
 /// count, too many to wait for.
 const BOUND: (f64, f64) = (0.02, 400.0);
 /// The same for big ones.
@@ -33,7 +33,7 @@ const SHORTEST_BIG: (f64, f64) = (40.0, 20.0);
 const EVENTS_PER_REQUEST: f64 = 4.0;
 /// Requests of a session that is not finished.
 const REQUESTS_IN_VAIN: f64 = 4.0;
-/// Events a second without any request.
+/// Events per second without any request.
 const EVENTS_IDLE: f64 = 6.0;
 /// Visitors that may be there at once.
 const USERS_MAX: f64 = 20_000.0;

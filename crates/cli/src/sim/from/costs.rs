@@ -27,7 +27,7 @@ use suimon_admin::{Learned, LearnedRoute};
 const ALONE_MIN: u64 = 5;
 /// Visits a session below which a route says nothing of what sessions can do.
 const VISITS_MIN: f64 = 0.01;
-/// Newcomers to one that is let in, from which there were more than could be.
+/// Newcomers to one that is admitted, from which there were more than could be.
 const TURNED_AWAY: f64 = 1.3;
 /// What a route takes of which no request has ended yet, seconds.
 const ASSUMED: f64 = 0.001;
@@ -137,8 +137,8 @@ fn capacity(learned: &Learned) -> Option<(f64, String)> {
     let possible = measured.iter().map(|(possible, _, _)| *possible).fold(f64::INFINITY, f64::min);
     let done: f64 = learned.kinds.iter().filter_map(|kind| kind.admitted_per_second).sum();
     let came: f64 = learned.kinds.iter().filter_map(|kind| kind.newcomers_per_second).sum();
-    // Of many who came, those who were let in are what was possible. Else routes were short now and
-    // then, and at such times did more than all the time.
+    // Of many who came, those who were admitted are what was possible. Else routes were short now
+    // and then, and at such times did more than all the time.
     Some((if done > 0.0 && came > TURNED_AWAY * done { done } else { possible.max(done) }, short.clone()))
 }
 
@@ -151,7 +151,7 @@ mod tests {
         Some(LearnedTimes { count, mean_seconds, variation: 0.5 })
     }
 
-    /// Sessions of three light pages and a search, of which `capacity` a second were possible.
+    /// Sessions of three light pages and a search, of which `capacity` per second were possible.
     fn learned(capacity: Option<f64>) -> (Learned, BTreeMap<String, f64>) {
         let route = |name: &str, alone: f64| LearnedRoute {
             name: name.to_owned(),

@@ -105,7 +105,7 @@ pub(super) fn journeys(learned: &Learned) -> Vec<Journey> {
     journeys
 }
 
-/// Returns newcomers of a kind a second: as counted lately, or else by how many sessions have
+/// Returns newcomers of a kind per second: as counted lately, or else by how many sessions have
 /// ended.
 pub(super) fn newcomers(learned: &Learned, kind: &LearnedKind) -> f64 {
     let counted = kind.newcomers_per_second.filter(|rate| *rate > 0.0);

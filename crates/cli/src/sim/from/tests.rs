@@ -23,7 +23,7 @@ fn played(scenario: &Scenario, seed: u64) -> RunResult {
     suimon_sim::run(scenario, seed, &Laws::AS_SET).unwrap_or_else(|violation| panic!("{violation}"))
 }
 
-/// Returns sessions a second, mean of a few seeds.
+/// Returns sessions per second, mean of a few seeds.
 fn goodput(scenario: &Scenario) -> f64 {
     (1..=4).map(|seed| played(scenario, seed).summary.sessions_per_s).sum::<f64>() / 4.0
 }

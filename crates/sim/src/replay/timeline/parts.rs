@@ -16,7 +16,7 @@ pub struct Visitors {
     pub ends: SessionEnds,
     /// Places drawn in line.
     pub drawn: u64,
-    /// TimelineSubject these, sessions that began, ...
+    /// Of these, sessions that began, ...
     pub claimed: u64,
     /// ... and those who were still there at the end.
     pub still_waiting: u64,
@@ -102,7 +102,7 @@ pub enum TimelineSubject {
 pub struct Bin {
     /// Requests that came.
     pub came: u64,
-    /// Requests that were let in to the application.
+    /// Requests that were admitted to the application.
     pub let_in: u64,
     /// Requests that were refused: sent away without a place.
     pub refused: u64,
@@ -116,7 +116,7 @@ pub struct Bin {
     pub ends: SessionEnds,
     /// How long newcomers had waited whose sessions began, in line and held.
     pub entries: Histogram,
-    /// How long those who were let in had waited.
+    /// How long those who were admitted had waited.
     pub waits: Histogram,
     /// The gate at its end.
     pub gate: Moment,
@@ -158,7 +158,7 @@ pub struct RouteLine {
     pub refused: u64,
     /// Shown a place in line, or begun from there.
     pub waiting_pages: u64,
-    /// How long those who were let in had waited.
+    /// How long those who were admitted had waited.
     pub waits: Histogram,
     /// How long they were in the application.
     pub services: Histogram,
@@ -169,7 +169,7 @@ pub struct RouteLine {
 pub struct Change {
     /// When, in seconds of the time played.
     pub at: f64,
-    /// TimelineSubject what.
+    /// What it is about.
     pub of: TimelineSubject,
     /// The decision itself.
     pub record: Record,
