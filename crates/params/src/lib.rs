@@ -20,7 +20,7 @@ pub const KINDS_MAX: usize = 64;
 pub struct Params {
     /// Where clients connect.
     pub listen: Listen,
-    /// Peers whose `X-Forwarded-*` and `Forwarded` are believed. Empty: nobody's.
+    /// Peers whose `X-Forwarded-*` and `Forwarded` are trusted. Empty: none.
     pub trusted_proxies: Vec<Network>,
     /// How long each phase may take.
     pub timeouts: Timeouts,
@@ -33,7 +33,7 @@ pub struct Params {
     /// The kinds of session, at least one; the first whose `begins` matches a request is the
     /// request's kind.
     pub sessions: Sessions,
-    /// The cookie that proves a session was let in.
+    /// The cookie that proves a session was admitted.
     pub lease: LeaseParams,
     /// The waiting room of those kinds of session that have a line.
     pub waiting_room: WaitingRoomParams,
@@ -151,8 +151,8 @@ pub struct Timeouts {
     /// admission.
     pub drain: Duration,
     /// How long a client waits for the application before it is watched for leaving. For a client
-    /// that waits to be let in it is 10 ms at most, since there its leaving is to be noticed within
-    /// 20 ms.
+    /// that waits to be admitted it is 10 ms at most, since there its leaving is to be noticed
+    /// within 20 ms.
     pub disconnect_watch_after: Duration,
     /// Time between two HTTP/2 pings on a connection with open streams, and the longest a pong may
     /// take.
@@ -196,17 +196,17 @@ pub struct Limits {
     /// The most requests in the application, of all routes, whose clients are waited for in the
     /// middle of their bodies, and as many gRPC calls; beyond it the slowest is broken off.
     pub slow_uploads: usize,
-    /// Bytes of a request's body read before it is let in.
+    /// Bytes of a request's body read before it is admitted.
     pub request_buffer_bytes: usize,
     /// Bytes of one response held in memory for a slow client; what follows goes through a file, or
     /// the application has to wait.
     pub response_buffer_bytes: usize,
     /// Bytes of all such responses together, and of all request bodies that are read before their
-    /// requests are let in.
+    /// requests are admitted.
     pub buffered_bytes: usize,
     /// HTTP/2 streams open at once on a connection.
     pub h2_streams: u32,
-    /// Application cookies remembered as belonging to a session that was let in.
+    /// Application cookies remembered as belonging to a session that was admitted.
     pub session_cookies: usize,
 }
 
@@ -290,7 +290,7 @@ impl Default for SessionKind {
     }
 }
 
-/// The cookie that proves a session was let in.
+/// The cookie that proves a session was admitted.
 #[derive(Clone, Debug)]
 pub struct LeaseParams {
     /// The file of signing keys, made with mode 0600 if it is not there. `None`: a key that ends
@@ -391,12 +391,12 @@ suimon_model::choices! {
     #[derive(Eq)]
     pub enum WaitingStatus {
         /// 503: search engines come again later, and nothing is stored.
-        Unavailable = 0, "503", "right where Suimon is what visitors reach";
+        Unavailable = 0, "503", "right where visitors reach Suimon directly";
         /// 429: for where a content delivery network stands in front, which may answer a 503 with a
         /// page of its own.
-        TooManyRequests = 1, "429", "where a content delivery network stands in front that answers a 503 with a page of its own";
+        TooManyRequests = 1, "429", "behind a content delivery network that answers a 503 with a page of its own";
         /// 200, for whatever cannot do with the others.
-        Ok = 2, "200", "only for what cannot do with the others, as search engines may take the page for yours";
+        Ok = 2, "200", "only for clients that cannot handle the others, as search engines may take the page for yours";
     }
 }
 
@@ -417,11 +417,11 @@ suimon_model::choices! {
     /// When visitors get a lease.
     #[derive(Eq)]
     pub enum LeaseIssued {
-        /// Under pressure, or once newcomers come at half of the pace at which they could be let
-        /// in.
+        /// Under pressure, or once newcomers come at half of the pace at which they could be
+        /// admitted.
         Needed = 0, "needed", "under pressure, and where the application has no session cookie of its own, once newcomers arrive at half of the rate at which they could be admitted, or several at once at a gateway that has just started; visitors served before are known by connection, address and browser for ten minutes";
         /// With their first answer, however little there is to do.
-        Always = 1, "always", "where it has none, with the first answer that caches may not keep for all; set this if visitors without any cookie share address and browser and a rush comes at once";
+        Always = 1, "always", "where the application has none, with the first answer that caches may not keep for all; set this if visitors without any cookie share address and browser and a rush comes at once";
     }
 }
 

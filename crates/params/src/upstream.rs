@@ -109,7 +109,7 @@ suimon_model::choices! {
         Http1 = 0, "http1", "HTTP/1.1";
         /// HTTP/2, many requests on a connection: over `http` by prior knowledge (h2c), over
         /// `https` by ALPN (h2).
-        Http2 = 1, "http2", "HTTP/2; in clear it is by prior knowledge (h2c)";
+        Http2 = 1, "http2", "HTTP/2; without TLS by prior knowledge (h2c)";
     }
 }
 

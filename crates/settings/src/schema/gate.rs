@@ -64,13 +64,13 @@ pub(super) const ROUTE: Section = Section {
             "match",
             RouteAndQuery,
             Required { example: "\"GET /search\"" },
-            "Method (or *) and path; {name} stands for one segment, a last * for the rest. Where one path has pages of different costs, parameters of the query tell them apart: \"GET /?s\" is what has an s of any value, \"GET /index.php?page=search\" what has a page of this one; parameters joined by & must all be present, in any order; a repeated parameter matches by any of its values. Up to 8 parameters and 512 bytes, each name and value up to 128 bytes, written as in a URL. A route without a query gets all other requests of its path.",
+            "Method (or *) and path; {name} stands for one segment, a last * for the rest. Where one path has pages of different costs, parameters of the query tell them apart: \"GET /?s\" matches any value of s, \"GET /index.php?page=search\" only this value of page; parameters joined by & must all be present, in any order; a repeated parameter matches by any of its values. Up to 8 parameters and 512 bytes, each name and value up to 128 bytes, written as in a URL. A route without a query gets all other requests of its path.",
         ),
         key(
             "mode",
             WordOrCount(RouteMode::WORDS, 1, 10_000),
             Is("\"enforce\""),
-            "What is done here; a number is a limit that is held to.",
+            "What is done here; a number is a fixed limit.",
         ),
     ],
 };
@@ -123,7 +123,7 @@ pub(super) const GATE: Section = Section {
     doc: "How concurrency limits are found and sessions are admitted. Nothing here needs to be set.",
     keys: &[
         key("route_law", Word(RouteLawKind::CHOICES), Is("\"paired\""), "How a route's limit is found."),
-        key("session_law", Word(SessionLawKind::CHOICES), Is("\"flow\""), "How sessions are let in."),
+        key("session_law", Word(SessionLawKind::CHOICES), Is("\"flow\""), "How sessions are admitted."),
         key(
             "static_sessions",
             Count(1, 1_000_000),

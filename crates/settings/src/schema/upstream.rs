@@ -17,7 +17,7 @@ pub(super) const UPSTREAM: Section = Section {
             Is("[\"http://127.0.0.1:8080\"]"),
             "Upstream servers of the application. A route's concurrency limit is for all of them together.",
         ),
-        key("protocol", Word(Protocol::CHOICES), Is("\"http1\""), "What is spoken to the nodes."),
+        key("protocol", Word(Protocol::CHOICES), Is("\"http1\""), "Protocol towards the nodes."),
         key(
             "on_client_disconnect",
             Word(OnClientDisconnect::CHOICES),
