@@ -217,7 +217,7 @@ impl Gate {
                 }
                 id
             }
-            // A cookie that only names a session proves nothing once the gate does not have that one.
+            // A cookie that only names a session proves nothing once the gate has not got it.
             Some(Membership::Member { kind, session, leased: false, ends: _ })
                 if self.sessions.get(session).is_none() =>
             {

@@ -80,7 +80,7 @@ impl Core {
     }
 
     /// Sets the cookies that identify a session next time, and returns which identification that
-    /// is. `has_app_cookie`: the visitor came with a cookie of the application's that identifies it.
+    /// is. `has_app_cookie`: the visitor came with a cookie of the application that identifies it.
     pub(super) fn keep_session(
         &self,
         headers: &mut HeaderMap,

@@ -43,8 +43,8 @@ const BOUND_SESSIONS: u32 = 80;
 /// What starting and stopping takes around a cell, as long as that is not known.
 const BEYOND_ASSUMED: Duration = Duration::from_secs(12);
 
-/// How many sessions per second does a real shop complete when too many people come: without control,
-/// and under each of five controls?
+/// How many sessions per second does a real shop complete when too many people come: without
+/// control, and under each of five controls?
 ///
 /// A Tomcat shop on one core, gateway and crowd on another. Closed crowds of 25 to 400 users, each
 /// playing one session after another as a stranger. B, the bound, is cores ÷ processor seconds per
