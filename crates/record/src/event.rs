@@ -76,36 +76,66 @@ pub enum Event {
     Adopt(Box<Adoption>),
 }
 
-const TIMEOUT: u8 = 0;
-const SESSIONLESS: u8 = 1;
-const NEWCOMER: u8 = 2;
-const WITHOUT_LINE: u8 = 3;
-/// Plus [`LEASED`] and [`ENDS`].
-const MEMBER: u8 = 4;
+/// A row of the table of events in `docs/recording.md`, which is generated from [`TAGS`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tag {
+    /// The lowest tag of this event.
+    pub first: u8,
+    /// The highest one.
+    pub last: u8,
+    /// What happened.
+    pub event: &'static str,
+    /// What follows tag and time.
+    pub fields: &'static str,
+}
+
+/// Makes a constant of each row, of its lowest tag, and a table of all.
+macro_rules! tags {
+    ($($(#[$doc:meta])* $name:ident = $first:literal $(to $last:literal)?, $event:literal, $fields:literal;)+) => {
+        $($(#[$doc])* const $name: u8 = $first;)+
+
+        /// Every event there is, by tag.
+        pub const TAGS: &[Tag] = &[
+            $(Tag { first: $first, last: [$first $(, $last)?][[$first $(, $last)?].len() - 1], event: $event, fields: $fields },)+
+        ];
+    };
+}
+
+tags! {
+    TIMEOUT = 0, "timeout: the time that the gate asked for has come", "";
+    SESSIONLESS = 1, "a request of no session", "route";
+    NEWCOMER = 2, "a newcomer", "route, kind";
+    WITHOUT_LINE = 3, "a newcomer who gets no position in line, as it is no page visit", "route, kind";
+    /// Plus [`LEASED`] and [`ENDS`].
+    MEMBER = 4 to 7, "a request of a session; + 1: proved by a lease, + 2: ends its session", "route, kind, session (8 bytes)";
+    DEPARTURE = 8, "a client disconnected", "request (index and generation)";
+    COMPLETED = 9, "a request ended: completed", "request";
+    ABANDONED = 10, "a request ended: abandoned", "request";
+    DECLINED = 11, "a request ended: declined by the application (4xx)", "request";
+    /// Plus the failure's number.
+    FAILED = 12 to 15, "a request failed: connection, timeout, server error, bad request", "request";
+    DRAIN = 16, "the gateway shuts down", "";
+    ROUTE = 17, "a route", "mode, name";
+    KIND = 18, "a kind of session", "settings, name";
+    PLACED = 19, "a request of the holder of a position", "route, kind, position, session, whether it may draw another";
+    CONTACT = 20, "a poll", "kind, position";
+    COMMAND = 21, "a command of the operator to a line", "kind, command";
+    DRAWING = 22, "a newcomer whose position would be in this lane", "route, kind, lane";
+    WORD = 23, "what the application says of a session", "session, signal";
+    ENTERING = 24, "the holder of a position asks to begin, and for nothing else", "route, kind, position, session";
+    PAUSE = 25, "a request is suspended: its client is waited for", "request, time that was its client's so far";
+    RESUME = 26, "it is waited for no longer", "request";
+    RENEWED = 27, "a route's number given to another", "route, mode, name";
+    APPLICATION = 28, "the application answers, or no longer", "whether it answers";
+    MIXED = 29, "a route shared by whatever has none of its own", "mode, name";
+    LIMIT_OF = 30, "a route begins with the limit of another", "route, the other";
+    ADOPT = 31, "other settings are adopted", "the gate's settings; of routes and kinds that change, the mode and the settings";
+}
+
+/// Added to [`MEMBER`] where the session is proved by a lease.
 const LEASED: u8 = 1;
+/// Added to [`MEMBER`] where the request ends its session.
 const ENDS: u8 = 2;
-const DEPARTURE: u8 = 8;
-const COMPLETED: u8 = 9;
-const ABANDONED: u8 = 10;
-const DECLINED: u8 = 11;
-/// Plus the failure's number.
-const FAILED: u8 = 12;
-const DRAIN: u8 = 16;
-const ROUTE: u8 = 17;
-const KIND: u8 = 18;
-const PLACED: u8 = 19;
-const CONTACT: u8 = 20;
-const COMMAND: u8 = 21;
-const DRAWING: u8 = 22;
-const WORD: u8 = 23;
-const ENTERING: u8 = 24;
-const PAUSE: u8 = 25;
-const RESUME: u8 = 26;
-const RENEWED: u8 = 27;
-const APPLICATION: u8 = 28;
-const MIXED: u8 = 29;
-const LIMIT_OF: u8 = 30;
-const ADOPT: u8 = 31;
 
 /// By their number behind [`FAILED`].
 const FAILURES: [Failure; 4] =

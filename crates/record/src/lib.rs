@@ -5,8 +5,8 @@
 //! not; nothing here panics, and nothing is held for a length that the bytes do not bear out.
 //! `docs/recording.md` tells the format.
 //!
-//! - [`Event`]: one call that changes a gate. [`Encoder`] packs them into blocks, each with a
-//!   [`Mark`] at its end: a hash of what the gate has decided until there.
+//! - [`Event`]: one call that changes a gate; [`TAGS`] lists how each begins. [`Encoder`] packs them
+//!   into blocks, each with a [`Mark`] at its end: a hash of what the gate has decided until there.
 //! - [`begin`], [`events`], [`end`]: the pieces a segment is written from. It begins with a
 //!   [`Header`] and all of the gate's state, so that it needs nothing before it.
 //! - [`Segment`]: a segment being read. [`Damage`]: what is wrong with one, and where.
@@ -45,7 +45,7 @@ pub use answers::Answers;
 pub use block::{BLOCK_BYTES_MAX, MAGIC, VERSION, is_recording};
 pub use damage::{Damage, What};
 pub use encode::{BLOCK_FULL, Encoder, begin, end, events};
-pub use event::{Event, NAME_BYTES_MAX, name_cut};
+pub use event::{Event, NAME_BYTES_MAX, TAGS, Tag, name_cut};
 pub use segment::{Block, Events, Header, Mark, Part, Parts, Segment, SegmentEnd};
 
 #[cfg(test)]

@@ -175,6 +175,26 @@ fn shown(events: &[(u64, Event)]) -> Vec<String> {
     events.iter().map(|(at, event)| format!("{at} {:?}", cut(event))).collect()
 }
 
+#[test]
+fn every_tag_is_in_one_row_of_the_table_and_every_row_is_read() {
+    let mut next = 0;
+    for row in TAGS {
+        assert_eq!(row.first, next, "{row:?}");
+        assert!(row.last >= row.first, "{row:?}");
+        next = row.last + 1;
+    }
+    let is_known = |tag: u8| {
+        let bytes = [tag, 0];
+        let mut from = suimon_model::persist::Reader::new(&bytes);
+        // What follows is cut off; what matters is whether the tag was one.
+        let why = Event::decode(0, &mut from).map_err(|broken| format!("{broken:?}"));
+        !why.is_err_and(|why| why.contains("there is no such event"))
+    };
+    for tag in 0..=u8::MAX {
+        assert_eq!(is_known(tag), tag < next, "{tag}");
+    }
+}
+
 proptest! {
     #[test]
     fn what_is_written_is_what_is_read(events in prop::collection::vec((any::<u64>(), event()), 0..80), per_block in 1usize..40) {
