@@ -4,8 +4,8 @@
 //! - `walls`: who depends on whom, compared with what is allowed; and each pure crate's own
 //!   `clippy.toml`.
 //! - `bounds`: every bound on what strangers send is in `docs/bounds.md`, with its value.
-//! - `docs`: writes the files that are generated from the settings' schema; `--check` only
-//!   compares.
+//! - `docs`: writes the files that are generated from the code: settings, reasons, metrics, and the
+//!   table of events in `docs/recording.md`; `--check` only compares.
 //! - `figures`: simulates and draws anew every figure that needs no server; `--live` measures the
 //!   others too.
 //!
@@ -21,7 +21,8 @@ use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask walls          who depends on whom, against what is allowed
        cargo xtask bounds         docs/bounds.md, against the bounds in the code
-       cargo xtask docs           write suimon.example.toml and docs/settings.md
+       cargo xtask docs           write what is generated: suimon.example.toml, docs/settings.md, reasons.md, metrics.md,
+                                  and the table of events in docs/recording.md
        cargo xtask docs --check   compare them with what would be written
        cargo xtask figures        simulate and draw anew the figures that need no server
        cargo xtask figures --live the same, and measure what needs real servers (hours, on a quiet machine)";

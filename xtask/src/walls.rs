@@ -275,7 +275,8 @@ const CRATES: &[Crate] = &[
     },
     Crate {
         name: "xtask",
-        knows: &["suimon-settings"],
+        // What it generates documents from.
+        knows: &["suimon-admin", "suimon-model", "suimon-record", "suimon-settings"],
         tests_know: &[],
         others: Others::AnyBut(&["tokio", "hyper"]),
     },

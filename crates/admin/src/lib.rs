@@ -2,7 +2,7 @@
 //!
 //! | path | what |
 //! |---|---|
-//! | `/metrics` | numbers, in Prometheus' text format; names in `names.rs` |
+//! | `/metrics` | numbers, in Prometheus' text format; names in `names.rs`, all of them in `docs/metrics.md` |
 //! | `/api/state` | everything at one moment as JSON: [`State`] |
 //! | `/api/learned` | what was learned of visitors and application, as JSON: [`Learned`] |
 //! | `/api/waiting-room` | the lines, as JSON: [`LineState`]; and by POST what they are told: [`LineRequest`] |
@@ -14,6 +14,7 @@
 //! name of its own at this address is refused, and so is one that sends something here from
 //! elsewhere.
 
+mod document;
 mod guard;
 mod learned;
 mod listener;
@@ -27,6 +28,7 @@ mod verdict;
 mod waiting_room;
 mod windows;
 
+pub use document::metrics_document;
 pub use learned::{
     Learned, LearnedKind, LearnedNext, LearnedRoute, LearnedThink, LearnedTimes, LearnedTransitions,
     LearnedVisits,

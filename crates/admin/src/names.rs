@@ -21,7 +21,6 @@ macro_rules! metrics {
         $(pub(crate) const $constant: Metric = Metric { name: $name, kind: MetricKind::$kind, help: $help };)+
 
         /// Every metric there is.
-        #[cfg(test)]
         pub(crate) const ALL: &[Metric] = &[$($constant,)+];
     };
 }
