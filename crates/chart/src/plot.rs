@@ -12,6 +12,7 @@ use crate::{Dress, Size};
 pub struct Plot {
     title: String,
     description: String,
+    remarks: Vec<(Hue, String)>,
     x: Axis,
     y: Axis,
     series: Vec<Series>,
@@ -30,6 +31,7 @@ impl Plot {
         Plot {
             title: title.to_owned(),
             description: String::new(),
+            remarks: Vec::new(),
             x: Axis::default(),
             y: Axis::default(),
             series: Vec::new(),
@@ -43,6 +45,15 @@ impl Plot {
     #[must_use]
     pub fn describe(mut self, description: &str) -> Self {
         description.clone_into(&mut self.description);
+        self
+    }
+
+    /// Adds a line of words above the drawing, in the colour of what it is about: what a reader
+    /// should have learned who looks for five seconds. Cut where it is wider than the figure, and
+    /// left out where the figure is too low.
+    #[must_use]
+    pub fn remark(mut self, hue: Hue, words: &str) -> Self {
+        self.remarks.push((hue, words.to_owned()));
         self
     }
 

@@ -15,6 +15,9 @@ const NAMES_SHARE_MAX: f64 = 0.32;
 /// Lines on the edge of the drawing keep their whole width.
 const BLEED: f64 = 4.0;
 
+/// Distance between two remarks' base lines.
+const REMARK_LEADING: f64 = 20.0;
+
 type Points = Vec<(f64, f64)>;
 
 /// An axis with everything found, and where it lies on the paper.
@@ -76,6 +79,16 @@ pub(super) fn draw(plot: &Plot, size: Size, dress: Dress) -> String {
             &labels::fitted(&plot.title, size.width * 0.8),
         );
         top += 28.0;
+    }
+    // The lowest figure has no room for any.
+    let room = ((size.height - Size::HEIGHT_MIN) / REMARK_LEADING) as usize;
+    for (hue, words) in plot.remarks.iter().take(room) {
+        let words = labels::fitted_bold(words, size.width - 2.0 * margin);
+        svg.text(&format!("name {}", hue.class()), (margin, top + TEXT), Anchor::Start, &words);
+        top += REMARK_LEADING;
+    }
+    if room > 0 && !plot.remarks.is_empty() {
+        top += 6.0;
     }
     if !plot.y.label.is_empty() {
         svg.text("", (margin, top + TEXT), Anchor::Start, &plot.y.label);

@@ -93,6 +93,20 @@ fn a_figure_tells_its_title_its_description_its_axes_and_its_names() {
 }
 
 #[test]
+fn remarks_stand_above_the_drawing_in_their_colours() {
+    let figure = plot()
+        .remark(Hue::Blue, "with Suimon: 5 per second")
+        .remark(Hue::Vermilion, &"far too long for any figure ".repeat(20))
+        .series(Series::line("a", Hue::Blue, vec![(0.0, 1.0), (10.0, 6.0)]));
+    let drawn = draw(&figure);
+    let texts: Vec<_> = drawn.iter().filter(|drawn| drawn.element == "text").collect();
+    assert_eq!((texts[0].class.as_str(), texts[0].data.trim()), ("name h1", "with Suimon: 5 per second"));
+    assert_eq!(texts[1].class, "name h2");
+    assert!(texts[1].data.trim().ends_with('…'), "{}", texts[1].data);
+    assert_eq!(texts[2].data.trim(), "sessions per second", "the axis comes after them");
+}
+
+#[test]
 fn what_is_not_a_number_is_a_gap() {
     let points = vec![(0.0, 1.0), (1.0, 2.0), (2.0, f64::NAN), (3.0, 2.0), (4.0, f64::INFINITY), (5.0, 1.0)];
     let drawn = draw(&plot().series(Series::line("a", Hue::Blue, points)));

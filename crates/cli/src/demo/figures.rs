@@ -25,11 +25,27 @@ pub(super) const fn hue(name: Name) -> Hue {
     }
 }
 
-/// Returns the chart that tells most, as a picture of its own.
+/// Returns the chart that tells most, as a picture of its own. It is small enough to be read on a
+/// telephone, too.
 pub(super) fn picture(outcome: &DemoResult) -> String {
     let title =
-        format!("{} visitors at a shop that {:.0} keep busy", outcome.clients, outcome.visitors_at_the_bound);
-    sessions(outcome, &title).svg(Size::new(920.0, 380.0), Dress::Alone)
+        format!("{} visitors at a shop with room for {:.0}", outcome.clients, outcome.visitors_at_the_bound);
+    let [none, suimon] = &outcome.runs;
+    [suimon, none]
+        .into_iter()
+        .fold(sessions(outcome, &title), |plot, run| plot.remark(hue(run.name), &remark(run)))
+        .svg(Size::new(640.0, 400.0), Dress::Alone)
+}
+
+/// Returns what came of a run, in one line.
+fn remark(run: &Run) -> String {
+    let failures = match run.mid_session_failures {
+        0 => "no failure".to_owned(),
+        1 => "1 failure".to_owned(),
+        count => format!("{count} failures"),
+    };
+    let (name, finished) = (run.name.title(), rate(run.sessions_per_s));
+    format!("{name}: {finished} sessions finished per second, {failures} mid-session")
 }
 
 /// Returns sessions per second over time, of both runs, under the bound.
@@ -41,9 +57,9 @@ pub(super) fn sessions(outcome: &DemoResult, title: &str) -> Plot {
         .describe(&outcome.verdict())
         .x(Axis::new("seconds").from(0.0).to(f64::from(outcome.seconds)))
         .y(Axis::new("sessions finished per second").from(0.0).to(peak.max(bound) * HEADROOM))
-        .rule(Rule::new(bound, &format!("bound {}", rate(bound))));
+        .rule(Rule::new(bound, &format!("best possible {}", rate(bound))));
     if outcome.settle_s > 0.0 {
-        plot = plot.span(Span::new(0.0, outcome.settle_s, "not in the rates"));
+        plot = plot.span(Span::new(0.0, outcome.settle_s, "start"));
     }
     outcome
         .runs
@@ -142,6 +158,51 @@ fn smoothed(run: &Run) -> Vec<(f64, f64)> {
 mod tests {
     use super::super::outcome::tests::{outcome, run};
     use super::*;
+    use serde_json::Value;
+    use std::path::Path;
+
+    /// Returns the part of a demo's `--json` that a picture is drawn from, as an outcome.
+    fn pictured(json: &Value) -> DemoResult {
+        let number = |of: &Value, key: &str| of[key].as_f64().unwrap_or_else(|| panic!("{key} in {of}"));
+        let drawn = |name: Name, json: &Value| {
+            let mut run = run(name, 0, 0);
+            run.sessions_per_s = number(json, "sessions_per_s");
+            run.mid_session_failures = number(json, "mid_session_failures") as u64;
+            run.visitors.duration_s = number(&json["visitors"], "duration_s");
+            let second = run.visitors.series[0];
+            let series = json["visitors"]["series"].as_array().unwrap();
+            run.visitors.series = vec![second; series.len()];
+            for (at, (second, json)) in run.visitors.series.iter_mut().zip(series).enumerate() {
+                second.at_s = at as u64;
+                second.completed = number(json, "completed") as u32;
+            }
+            run
+        };
+        let [none, suimon] = json["runs"].as_array().unwrap().as_slice() else { panic!("two runs") };
+        DemoResult {
+            clients: number(json, "clients") as u32,
+            seconds: number(json, "seconds") as u32,
+            settle_s: number(json, "settle_s"),
+            bound_sessions_per_s: number(json, "bound_sessions_per_s"),
+            visitors_at_the_bound: number(json, "visitors_at_the_bound"),
+            holds: json["holds"].as_bool().unwrap(),
+            ..outcome([drawn(Name::None, none), drawn(Name::Suimon, suimon)])
+        }
+    }
+
+    /// `docs/picture.json` is a part of the `--json` of a demo. After a change of how it is drawn:
+    /// `SUIMON_REDRAW=1 cargo test -p suimon-cli --lib picture`.
+    #[test]
+    fn the_readme_s_picture_is_drawn_from_its_numbers() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+        let json = std::fs::read_to_string(folder.join("picture.json")).unwrap();
+        let drawn = picture(&pictured(&serde_json::from_str(&json).unwrap()));
+        if std::env::var_os("SUIMON_REDRAW").is_some() {
+            std::fs::write(folder.join("picture.svg"), &drawn).unwrap();
+        }
+        let committed = std::fs::read_to_string(folder.join("picture.svg")).unwrap();
+        assert!(committed == drawn, "docs/picture.svg is not what is drawn from docs/picture.json");
+    }
 
     #[test]
     fn the_line_is_the_mean_of_the_seconds_around() {
