@@ -8,6 +8,7 @@
 //! | `tick` | what happens with time alone |
 //! | `line` | what pages and operators ask of the lines |
 //! | `learned` | what was learned, for reports |
+//! | `pressure` | whether answers should carry leases |
 //! | `saved` | the gate as bytes, and back |
 //! | `adopt` | other settings, put in force while it runs |
 //! | `knowledge` | what another process can begin with, and beginning with it |
@@ -18,16 +19,17 @@ use crate::api::{
 };
 use crate::held::Newcomer;
 use crate::kinds::KindGate;
-use crate::requests::{Request, Requests, Stage};
+use crate::requests::{NewcomerPosition, Origin, Request, Requests, Stage};
 use crate::sessions::{RequestTrouble, Session, Sessions};
 use away::Outage;
+use pressure::Pressure;
 use route_gate::Route;
 use session_gate::Claim;
 use std::collections::VecDeque;
 use suimon_control::{
     KindInputs, Meter, RequestEnd, RouteInputs, RouteKnowledge, RouteLaw, SessionLaw, Trust, Visits,
 };
-use suimon_line::Lane;
+use suimon_line::{Lane, Position};
 use suimon_model::{
     Duration, Failure, Instant, KindId, Outcome, Reason, Record, RequestId, Rng, RouteId, SessionId,
     TraceHash, seconds,
@@ -35,9 +37,6 @@ use suimon_model::{
 
 /// Time between two ticks: the grain of everything that is not driven by a request.
 pub(crate) const TICK: Duration = Duration::from_millis(250);
-/// Leases are issued for this long after the last sign of pressure; to visitors that nothing else
-/// identifies, also after a sign that it may come.
-const PRESSURE: Duration = Duration::from_secs(600);
 /// Mean Retry-After of requests refused while the application is down, seconds.
 const AWAY_RETRY: f64 = 5.0;
 
@@ -66,11 +65,21 @@ pub struct Gate {
     waiting: usize,
     in_flight: usize,
     next_tick: Instant,
-    pressed_until: Instant,
-    /// Until when the gate may close before long.
-    close_until: Instant,
+    pressure: Pressure,
     draining: bool,
     away: Outage,
+}
+
+/// Where a request enters the gate.
+enum Entrance {
+    /// At its route.
+    RouteGate,
+    /// As one of a session that has begun; whether it came with a lease.
+    Inside(KindId, SessionId, bool),
+    /// At the gate of its kind of session.
+    SessionGate(KindId, Claim),
+    /// There, and no further: with this position, which begins this session.
+    SessionOnly(KindId, Position, SessionId),
 }
 
 impl Gate {
@@ -101,8 +110,7 @@ impl Gate {
             waiting: 0,
             in_flight: 0,
             next_tick: now + TICK,
-            pressed_until: Instant::ORIGIN,
-            close_until: Instant::ORIGIN,
+            pressure: Pressure::default(),
             draining: false,
             away: Outage::default(),
             params,
@@ -190,47 +198,14 @@ impl Gate {
     /// `poll_output` at once; otherwise it waits, and the output follows when its time has come.
     pub fn handle_arrival(&mut self, now: Instant, arrival: Arrival) -> RequestId {
         self.routes[arrival.route.index()].counts.offered += 1;
-        let mut request = Request {
-            route: arrival.route,
-            session: None,
-            newcomer: None,
-            position: None,
-            begins: None,
-            without_line: false,
-            enters: false,
-            leased: false,
-            ends_session: false,
-            beyond: false,
-            late: false,
-            arrived: now,
-            stage: Stage::InApplication(now),
-            spent: Duration::ZERO,
-            alone: false,
-        };
-        let id = match arrival.session {
-            None => {
-                let id = self.requests.insert(request);
-                if self.route_hopeless(arrival.route) {
-                    self.refuse(now, id, Reason::WaitTooLong, None);
-                } else {
-                    self.enter_route_gate(now, id);
-                }
-                id
+        let (origin, entrance) = self.origin_of(arrival.session);
+        let id = self.requests.insert(Request::new(now, arrival.route, origin));
+        match entrance {
+            Entrance::RouteGate if self.route_hopeless(arrival.route) => {
+                self.refuse(now, id, Reason::WaitTooLong, None);
             }
-            // A cookie that only names a session proves nothing once the gate has not got it.
-            Some(Membership::Member { kind, session, leased: false, ends: _ })
-                if self.sessions.get(session).is_none() =>
-            {
-                request.newcomer = Some(kind);
-                let id = self.requests.insert(request);
-                self.enter_session_gate(now, id, kind, Claim::Draws(Lane::Normal));
-                id
-            }
-            Some(Membership::Member { kind, session, leased, ends }) => {
-                request.session = Some((kind, session));
-                request.leased = leased;
-                request.ends_session = ends;
-                let id = self.requests.insert(request);
+            Entrance::RouteGate => self.enter_route_gate(now, id),
+            Entrance::Inside(kind, session, leased) => {
                 // A lease from before a restart: an admitted visitor stays admitted.
                 if self.sessions.get(session).is_none() {
                     self.sessions.begin(now, session, kind, &mut self.visits);
@@ -240,57 +215,52 @@ impl Gate {
                     self.sessions.carries_lease(session);
                 }
                 self.enter_as_member(now, id, session);
-                id
             }
-            Some(Membership::Newcomer(kind)) => {
-                request.newcomer = Some(kind);
-                let id = self.requests.insert(request);
-                self.enter_session_gate(now, id, kind, Claim::Draws(Lane::Normal));
-                id
+            Entrance::SessionGate(kind, claim) => self.enter_session_gate(now, id, kind, claim),
+            Entrance::SessionOnly(kind, position, session) => {
+                self.enter_only(now, id, kind, position, session);
             }
-            Some(Membership::Drawing { kind, lane }) => {
-                request.newcomer = Some(kind);
-                let id = self.requests.insert(request);
-                self.enter_session_gate(now, id, kind, Claim::Draws(lane));
-                id
-            }
-            Some(Membership::WithoutLine(kind)) => {
-                request.newcomer = Some(kind);
-                request.without_line = true;
-                let id = self.requests.insert(request);
-                self.enter_session_gate(now, id, kind, Claim::None);
-                id
-            }
-            // A client that comes with a place whose session has begun belongs to that session.
-            Some(Membership::Placed { kind, position, session, draws: _ })
-                if self.sessions.get(session).is_some() =>
-            {
-                request.session = Some((kind, session));
-                request.position = Some(position);
-                let id = self.requests.insert(request);
-                self.enter_as_member(now, id, session);
-                id
-            }
-            Some(Membership::Placed { kind, position, session, draws }) => {
-                request.newcomer = Some(kind);
-                request.position = Some(position);
-                request.begins = Some(session);
-                let id = self.requests.insert(request);
-                self.enter_session_gate(now, id, kind, Claim::Holds(position, draws));
-                id
-            }
-            Some(Membership::Entering { kind, position, session }) => {
-                request.newcomer = Some(kind);
-                request.position = Some(position);
-                request.begins = Some(session);
-                request.enters = true;
-                let id = self.requests.insert(request);
-                self.enter_only(now, id, kind, position);
-                id
-            }
-        };
+        }
         self.publish();
         id
+    }
+
+    /// Returns whose request this is, and where it enters.
+    fn origin_of(&self, membership: Option<Membership>) -> (Origin, Entrance) {
+        let has = |session: SessionId| self.sessions.get(session).is_some();
+        let newcomer =
+            |kind: KindId, claim: Claim| (Origin::newcomer(kind), Entrance::SessionGate(kind, claim));
+        match membership {
+            None => (Origin::Sessionless, Entrance::RouteGate),
+            // A cookie that only names a session proves nothing once the gate has not got it.
+            Some(Membership::Member { kind, session, leased: false, ends: _ }) if !has(session) => {
+                newcomer(kind, Claim::Draws(Lane::Normal))
+            }
+            Some(Membership::Member { kind, session, leased, ends }) => (
+                Origin::Member { kind, session, leased, ends, had_position: false },
+                Entrance::Inside(kind, session, leased),
+            ),
+            Some(Membership::Newcomer(kind)) => newcomer(kind, Claim::Draws(Lane::Normal)),
+            Some(Membership::Drawing { kind, lane }) => newcomer(kind, Claim::Draws(lane)),
+            Some(Membership::WithoutLine(kind)) => {
+                let position = NewcomerPosition::Drawn { drawn: None, is_visit: false };
+                (Origin::Newcomer { kind, position }, Entrance::SessionGate(kind, Claim::None))
+            }
+            // A client that comes with a place whose session has begun belongs to that session.
+            Some(Membership::Placed { kind, position: _, session, draws: _ }) if has(session) => (
+                Origin::Member { kind, session, leased: false, ends: false, had_position: true },
+                Entrance::Inside(kind, session, false),
+            ),
+            Some(Membership::Placed { kind, position, session, draws }) => {
+                let own = NewcomerPosition::Own { position, session, enters_only: false };
+                let claim = Claim::Holds(position, draws);
+                (Origin::Newcomer { kind, position: own }, Entrance::SessionGate(kind, claim))
+            }
+            Some(Membership::Entering { kind, position, session }) => {
+                let own = NewcomerPosition::Own { position, session, enters_only: true };
+                (Origin::Newcomer { kind, position: own }, Entrance::SessionOnly(kind, position, session))
+            }
+        }
     }
 
     /// Takes note that the client of `request` has disconnected. If it waits, it leaves the queue
@@ -309,23 +279,24 @@ impl Gate {
                 return;
             }
             Stage::AtSessionGate(key) => {
-                if let Some(kind) = entry.newcomer {
+                if let Origin::Newcomer { kind, position } = entry.origin {
                     let kind = &mut self.kinds[kind.index()];
                     kind.held.remove(key);
                     // Nobody else knows of a place that was drawn here and never shown.
-                    if let (Some(line), Some(position), None) = (&mut kind.line, entry.position, entry.begins)
+                    if let (Some(line), NewcomerPosition::Drawn { drawn: Some(position), .. }) =
+                        (&mut kind.line, position)
                     {
                         line.left(position);
                     }
                 }
             }
             Stage::AwaitsApplication(_) => {
-                self.away.forget(request, entry.session.map(|(_, session)| session));
+                self.away.forget(request, entry.session().map(|(_, session)| session));
             }
             Stage::AtRouteGate(key) => {
                 self.routes[entry.route.index()].queue.remove(key);
                 self.note_load(now, entry.route);
-                if let Some((_, session)) = entry.session {
+                if let Some((_, session)) = entry.session() {
                     self.sessions.waited(now, session, entry.arrived);
                     self.sessions.came_to(session, Some(RequestTrouble::Left));
                     self.visits.unanswered();
@@ -388,14 +359,15 @@ impl Gate {
         self.note_load(now, entry.route);
         let end = RequestEnd { route: entry.route, request: id, service, progress };
         self.law.on_end(now, &end, &self.meters, &mut self.fresh);
-        if let Some((_, session)) = entry.session {
+        if let Some((_, session)) = entry.session() {
             let trouble = trouble(outcome, ghost);
             self.sessions.came_to(session, trouble);
             if trouble.is_some() {
                 self.visits.unanswered();
             }
             self.sessions.answered(now, session, entry.counted(), &mut self.visits);
-            if entry.ends_session && outcome == Outcome::Completed {
+            let is_end = matches!(entry.origin, Origin::Member { ends: true, .. });
+            if is_end && outcome == Outcome::Completed {
                 self.sessions.end(session, &mut self.visits);
             }
         }
@@ -469,15 +441,8 @@ impl Gate {
     /// need may have grown since its request started: a rush comes while its first requests are in
     /// the application.
     pub fn lease_due(&self, now: Instant) -> LeaseDue {
-        if now < self.pressed_until {
-            LeaseDue::Yes
-        } else if now < self.close_until
-            || self.kinds.iter().any(|kind| kind.is_rushed(now) || kind.may_close_at_once())
-        {
-            LeaseDue::IfUnknown
-        } else {
-            LeaseDue::No
-        }
+        self.pressure
+            .lease_due(now, || self.kinds.iter().any(|kind| kind.is_rushed(now) || kind.may_close_at_once()))
     }
 
     /// Returns how a session stands that was admitted and is not known to have ended.
@@ -534,7 +499,7 @@ impl Gate {
     /// found by the law. The first request of a session counts, too.
     pub fn holds_insider_since(&self, before: Instant) -> bool {
         let is_held = |request: &Request| {
-            let began = request.session.and_then(|(_, session)| self.sessions.began(session));
+            let began = request.session().and_then(|(_, session)| self.sessions.began(session));
             matches!(request.stage, Stage::AtRouteGate(_))
                 && began.is_none_or(|began| began < request.arrived)
                 && !request.beyond
@@ -618,7 +583,7 @@ impl Gate {
     fn refuse(&mut self, now: Instant, id: RequestId, reason: Reason, kind: Option<KindId>) {
         let Some(entry) = self.requests.remove(id) else { return };
         self.learn_patience(&entry, now, false);
-        self.pressed_until = now + PRESSURE;
+        self.pressure.note(now);
         self.routes[entry.route.index()].counts.refused += 1;
         let jitter = self.rng.between(0.75, 1.25);
         let (retry_after, predicted_wait, waiting) = match kind {
@@ -694,6 +659,7 @@ mod away;
 mod knowledge;
 mod learned;
 mod line;
+mod pressure;
 mod route_gate;
 mod saved;
 mod session_gate;

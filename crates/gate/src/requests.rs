@@ -27,22 +27,59 @@ pub(crate) enum Stage {
 
 suimon_model::saved_enum!(Stage { 0 = AtSessionGate(key), 1 = AtRouteGate(key), 2 = InApplication(since), 3 = Orphaned(since), 4 = Suspended, 5 = Returning(key), 6 = AwaitsApplication(until) });
 
+/// Whose request it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Origin {
+    /// It belongs to no session, and passes the gate of its route alone.
+    Sessionless,
+    /// It belongs to a session that has begun.
+    Member {
+        kind: KindId,
+        session: SessionId,
+        /// Whether it came with proof of that.
+        leased: bool,
+        /// Whether it ends the session, once completed.
+        ends: bool,
+        /// Whether it came with, or was given, the position that began the session.
+        had_position: bool,
+    },
+    /// It would begin a session of this kind.
+    Newcomer { kind: KindId, position: NewcomerPosition },
+}
+
+/// What a newcomer has of the line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum NewcomerPosition {
+    /// It came with none. `drawn`: the one that was drawn for it, which it does not know yet.
+    /// `is_visit`: whether it visits a page, and may be shown it.
+    Drawn { drawn: Option<Position>, is_visit: bool },
+    /// The one it came with, and the session that this position begins. `enters_only`: it asks for
+    /// nothing but that.
+    Own { position: Position, session: SessionId, enters_only: bool },
+}
+
+suimon_model::saved_enum!(Origin {
+    0 = Sessionless,
+    1 = Member { kind, session, leased, ends, had_position },
+    2 = Newcomer { kind, position }
+});
+suimon_model::saved_enum!(NewcomerPosition {
+    0 = Drawn { drawn, is_visit },
+    1 = Own { position, session, enters_only }
+});
+
+impl Origin {
+    /// A visitor who came with no position, and may draw one.
+    pub(crate) fn newcomer(kind: KindId) -> Origin {
+        Origin::Newcomer { kind, position: NewcomerPosition::Drawn { drawn: None, is_visit: true } }
+    }
+}
+
 /// One request inside the gate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
     pub(crate) route: RouteId,
-    pub(crate) session: Option<(KindId, SessionId)>,
-    /// For a newcomer: the kind it would begin.
-    pub(crate) newcomer: Option<KindId>,
-    /// Its place in line, and the session that this place begins, if it came with one.
-    pub(crate) position: Option<Position>,
-    pub(crate) begins: Option<SessionId>,
-    /// Whether it is no visit of a page, and must not be shown a place.
-    pub(crate) without_line: bool,
-    /// Whether it asks only for its session to begin.
-    pub(crate) enters: bool,
-    pub(crate) leased: bool,
-    pub(crate) ends_session: bool,
+    pub(crate) origin: Origin,
     /// Whether it goes beyond what one visitor asks for.
     pub(crate) beyond: bool,
     /// Whether it has waited too long to be answered in time, and goes behind those that have not.
@@ -55,34 +92,70 @@ pub(crate) struct Request {
     pub(crate) alone: bool,
 }
 
-suimon_model::saved_struct!(Request {
-    route,
-    session,
-    newcomer,
-    position,
-    begins,
-    without_line,
-    enters,
-    leased,
-    ends_session,
-    beyond,
-    late,
-    arrived,
-    stage,
-    spent,
-    alone
-});
+suimon_model::saved_struct!(Request { route, origin, beyond, late, arrived, stage, spent, alone });
 
 impl Request {
-    /// Returns the kind of its session, or of the one it would begin.
-    pub(crate) fn kind(&self) -> Option<KindId> {
-        self.session.map(|(kind, _)| kind).or(self.newcomer)
+    /// Returns a request that has just come.
+    pub(crate) fn new(now: Instant, route: RouteId, origin: Origin) -> Self {
+        Request {
+            route,
+            origin,
+            beyond: false,
+            late: false,
+            arrived: now,
+            stage: Stage::InApplication(now),
+            spent: Duration::ZERO,
+            alone: false,
+        }
     }
 
-    /// Returns whose it is: its session, or the one its place begins. `None`: a newcomer that could
-    /// not be recognised again.
+    /// Returns the session it belongs to, if that has begun.
+    pub(crate) fn session(&self) -> Option<(KindId, SessionId)> {
+        if let Origin::Member { kind, session, .. } = self.origin { Some((kind, session)) } else { None }
+    }
+
+    /// Returns the kind of session it would begin, if it is a newcomer's.
+    pub(crate) fn newcomer(&self) -> Option<KindId> {
+        if let Origin::Newcomer { kind, .. } = self.origin { Some(kind) } else { None }
+    }
+
+    /// Returns a newcomer's position in line, its own or the one that was drawn for it.
+    pub(crate) fn position(&self) -> Option<Position> {
+        match self.origin {
+            Origin::Newcomer { position: NewcomerPosition::Drawn { drawn, .. }, .. } => drawn,
+            Origin::Newcomer { position: NewcomerPosition::Own { position, .. }, .. } => Some(position),
+            Origin::Sessionless | Origin::Member { .. } => None,
+        }
+    }
+
+    /// Returns the session that a newcomer's own position begins.
+    pub(crate) fn begins(&self) -> Option<SessionId> {
+        match self.origin {
+            Origin::Newcomer { position: NewcomerPosition::Own { session, .. }, .. } => Some(session),
+            _ => None,
+        }
+    }
+
+    /// Returns whether it asks for nothing but that its session begins.
+    pub(crate) fn enters_only(&self) -> bool {
+        matches!(
+            self.origin,
+            Origin::Newcomer { position: NewcomerPosition::Own { enters_only: true, .. }, .. }
+        )
+    }
+
+    /// Returns the kind of its session, or of the one it would begin.
+    pub(crate) fn kind(&self) -> Option<KindId> {
+        match self.origin {
+            Origin::Sessionless => None,
+            Origin::Member { kind, .. } | Origin::Newcomer { kind, .. } => Some(kind),
+        }
+    }
+
+    /// Returns whose it is: its session, or the one its position begins. `None`: a newcomer that
+    /// could not be recognised again.
     pub(crate) fn visitor(&self) -> Option<SessionId> {
-        self.session.map(|(_, session)| session).or(self.begins)
+        self.session().map(|(_, session)| session).or(self.begins())
     }
 
     /// Returns the route at which it counts among its session's requests.

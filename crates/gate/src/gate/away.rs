@@ -55,7 +55,7 @@ impl Outage {
     pub(super) fn count_again(&mut self, requests: &Requests) {
         self.of.clear();
         for request in self.awaiting.iter().filter_map(|id| requests.get(*id)) {
-            if let Some((_, session)) = request.session {
+            if let Some((_, session)) = request.session() {
                 *self.of.entry(session).or_default() += 1;
             }
         }
@@ -146,7 +146,7 @@ impl Gate {
             return self.enter_route_gate(now, id);
         }
         let entry = self.requests.get(id).expect("the request was inserted by the caller");
-        let (kind, session) = (entry.kind(), entry.session.map(|(_, session)| session));
+        let (kind, session) = (entry.kind(), entry.session().map(|(_, session)| session));
         if !self.away.has_room(session) {
             return self.refuse(now, id, Reason::ApplicationDown, kind);
         }
@@ -174,7 +174,7 @@ impl Gate {
             self.waiting -= 1;
             let request = self.requests.get(id);
             let kind = request.and_then(Request::kind);
-            self.away.is_over(request.and_then(|request| request.session).map(|(_, session)| session));
+            self.away.is_over(request.and_then(Request::session).map(|(_, session)| session));
             self.refuse(now, id, Reason::ApplicationDown, kind);
         }
     }

@@ -1,6 +1,6 @@
 //! What pages and operators ask of the lines.
 
-use super::{Gate, PRESSURE};
+use super::Gate;
 use suimon_line::{Command, Line, Position, PositionStatus, SavedLine};
 use suimon_model::{Instant, KindId};
 
@@ -17,7 +17,7 @@ impl Gate {
         let line = self.line_mut(kind).filter(|line| !line.is_claimed(position))?;
         let standing = line.contact(now, position);
         if !standing.is_called() {
-            self.pressed_until = now + PRESSURE;
+            self.pressure.note(now);
         }
         Some(standing)
     }
@@ -28,7 +28,7 @@ impl Gate {
         line.command(command);
         // An admitted visitor has to be known for longer than the gate remembers the session.
         if !line.is_moving() {
-            self.pressed_until = now + PRESSURE;
+            self.pressure.note(now);
         }
         // Everything that is not admitted is kept waiting, from now on and not from the next tick
         // on.

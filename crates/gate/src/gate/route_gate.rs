@@ -7,7 +7,7 @@ use crate::api::{Counts, LeaseDue, Output, Permit, QueueOrder, RouteMode, Start}
 use crate::kinds::KindGate;
 use crate::knowledge::RecalledCapacity;
 use crate::queue::Queue;
-use crate::requests::{Request, Stage};
+use crate::requests::{Origin, Request, Stage};
 use crate::sessions::Session;
 use suimon_control::{Capacity, Forecast, Meter, Moments, Reading};
 use suimon_model::{Instant, Reason, RequestId, RouteId, SessionId};
@@ -112,7 +112,7 @@ impl Gate {
     pub(super) fn enter_route_gate(&mut self, now: Instant, id: RequestId) {
         let request = *self.requests.get(id).expect("a request is in the table until it ends");
         let mut position = PRIORITY;
-        if let Some((_, session)) = request.session {
+        if let Some((_, session)) = request.session() {
             let within_budget = self.sessions.asks(now, session, request.route, &mut self.visits);
             let state = self.sessions.get(session);
             position = match state {
@@ -170,7 +170,7 @@ impl Gate {
 
     fn start(&mut self, now: Instant, id: RequestId) {
         let request = self.requests.get_mut(id).expect("a queued request is in the table");
-        let (route, session, arrived) = (request.route, request.session, request.arrived);
+        let (route, session, arrived) = (request.route, request.session(), request.arrived);
         if matches!(request.stage, Stage::Returning(_)) {
             // As if the client had never been waited for.
             request.stage = Stage::InApplication(now - request.spent);
@@ -180,14 +180,12 @@ impl Gate {
             return self.outputs.push_back(Output::Resumed(id));
         }
         request.stage = Stage::InApplication(now);
-        let needs_none = session.is_none() || request.leased;
-        let has_place = request.position.is_some();
-        let lease = if needs_none {
-            LeaseDue::No
-        } else if has_place {
-            LeaseDue::Yes
-        } else {
-            self.lease_due(now)
+        let lease = match request.origin {
+            Origin::Member { leased: false, had_position: true, .. } => LeaseDue::Yes,
+            Origin::Member { leased: false, had_position: false, .. } => self.lease_due(now),
+            Origin::Member { leased: true, .. } | Origin::Sessionless | Origin::Newcomer { .. } => {
+                LeaseDue::No
+            }
         };
         self.routes[route.index()].in_flight += 1;
         self.in_flight += 1;

@@ -62,8 +62,7 @@ impl Gate {
         self.waiting.save(&mut out);
         self.in_flight.save(&mut out);
         self.next_tick.save(&mut out);
-        self.pressed_until.save(&mut out);
-        self.close_until.save(&mut out);
+        self.pressure.save(&mut out);
         self.draining.save(&mut out);
         self.away.save(&mut out);
         Ok(out.into_bytes())
@@ -90,8 +89,7 @@ impl Gate {
             waiting: Persist::load(from)?,
             in_flight: Persist::load(from)?,
             next_tick: Persist::load(from)?,
-            pressed_until: Persist::load(from)?,
-            close_until: Persist::load(from)?,
+            pressure: Persist::load(from)?,
             draining: Persist::load(from)?,
             away: Persist::load(from)?,
             requests,
@@ -123,7 +121,7 @@ impl Gate {
         let inside = |(request, entry): (RequestId, &Request)| RequestInfo {
             request,
             route: entry.route,
-            newcomer: entry.newcomer,
+            newcomer: entry.newcomer(),
         };
         self.requests.iter().map(inside).collect()
     }
@@ -154,17 +152,13 @@ impl Gate {
         let mut in_line = vec![0; self.kinds.len()];
         let mut awaiting = 0;
         for (id, request) in self.requests.iter() {
-            let kind = request.session.map(|(kind, _)| kind);
             let known = |kind: KindId| kind.index() < self.kinds.len();
-            if request.route.index() >= self.routes.len()
-                || !kind.is_none_or(known)
-                || !request.newcomer.is_none_or(known)
-            {
+            if request.route.index() >= self.routes.len() || !request.kind().is_none_or(known) {
                 return false;
             }
             let RouteId(route) = request.route;
             let route = route as usize;
-            let is_there = match (request.stage, request.newcomer) {
+            let is_there = match (request.stage, request.newcomer()) {
                 (Stage::AtSessionGate(key), Some(kind)) => {
                     in_line[kind.index()] += 1;
                     self.kinds[kind.index()].held.at(key).is_some_and(|held| held.request == id)
@@ -176,7 +170,7 @@ impl Gate {
                 }
                 (Stage::AwaitsApplication(_), _) => {
                     awaiting += 1;
-                    request.session.is_some() && self.away.awaits(id)
+                    request.session().is_some() && self.away.awaits(id)
                 }
                 (Stage::InApplication(_), _) => {
                     in_flight[route].0 += 1;

@@ -1,19 +1,16 @@
 //! The session gate: a newcomer begins now, is held until it may, is shown its place in line, or is
 //! refused.
 
-use super::{Gate, PRESSURE};
+use super::Gate;
 use crate::api::{InLine, Output};
 use crate::held::{Key, Newcomer};
-use crate::requests::Stage;
+use crate::requests::{NewcomerPosition, Origin, Request, Stage};
 use suimon_control::{AdmissionDecision, AdmissionInputs, LastRoute as Entry};
 use suimon_line::{Lane, Position, PositionStatus};
-use suimon_model::{Duration, Instant, KindId, Reason, RequestId, SessionId, seconds};
+use suimon_model::{Instant, KindId, Reason, RequestId, SessionId, seconds};
 
 /// A newcomer held for longer, seconds, is pressure; a shorter wait is chance.
 const PRESSURE_HELD: f64 = 1.0;
-/// After a newcomer was held, however briefly, visitors that nothing else identifies get a lease
-/// for this long: the next newcomer may not be admitted at all.
-const CLOSE_HELD: Duration = Duration::from_secs(10);
 
 /// What a newcomer has of the line.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -56,7 +53,7 @@ impl Gate {
         let claim = match claim {
             Claim::Holds(position, draws) if is_over(position) => {
                 let request = self.requests.get_mut(id).expect("the request was inserted by the caller");
-                (request.position, request.begins) = (None, None);
+                request.origin = Origin::newcomer(kind_id);
                 if draws { Claim::Draws(Lane::Normal) } else { Claim::None }
             }
             claim => claim,
@@ -97,11 +94,17 @@ impl Gate {
 
     /// Takes a visitor with a position who only asks to be admitted to the session gate of its
     /// kind.
-    pub(super) fn enter_only(&mut self, now: Instant, id: RequestId, kind_id: KindId, position: Position) {
-        let begins = self.requests.get(id).and_then(|request| request.begins);
-        if let Some(session) = begins.filter(|session| self.sessions.get(*session).is_some()) {
+    pub(super) fn enter_only(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        kind_id: KindId,
+        position: Position,
+        session: SessionId,
+    ) {
+        if self.sessions.get(session).is_some() {
             // Another tab has begun it already.
-            return self.has_begun(now, id, kind_id, session);
+            return self.has_begun(now, id, kind_id, position, session);
         }
         let kind = &self.kinds[kind_id.index()];
         if kind.line.as_ref().is_none_or(|line| line.is_claimed(position)) {
@@ -111,8 +114,14 @@ impl Gate {
     }
 
     /// Answers such a request once its session has begun.
-    fn has_begun(&mut self, now: Instant, id: RequestId, kind: KindId, session: SessionId) {
-        let Some(position) = self.requests.get(id).and_then(|request| request.position) else { return };
+    fn has_begun(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        kind: KindId,
+        position: Position,
+        session: SessionId,
+    ) {
         let line = self.kinds[kind.index()].line.as_ref();
         let standing = line.map_or(PositionStatus::Closed, |line| line.standing(now, position));
         self.answer_in_line(
@@ -147,8 +156,12 @@ impl Gate {
                         }
                     };
                 };
-                self.requests.get_mut(id).expect("the request was inserted by the caller").position =
-                    Some(position);
+                let request = self.requests.get_mut(id).expect("the request was inserted by the caller");
+                if let Origin::Newcomer { position: NewcomerPosition::Drawn { drawn, .. }, .. } =
+                    &mut request.origin
+                {
+                    *drawn = Some(position);
+                }
                 position
             }
         };
@@ -173,7 +186,7 @@ impl Gate {
             line.check_in(now, position);
             if !is_turn {
                 kind.holds_blindly = true;
-                self.pressed_until = now + PRESSURE;
+                self.pressure.note(now);
             }
             self.hold(id, kind_id, key);
             return self.admit_from_lines(now);
@@ -209,7 +222,7 @@ impl Gate {
         let arrived = request.arrived;
         self.kinds[kind.index()].held.insert(Newcomer { key, request: id, arrived });
         self.waiting += 1;
-        self.close_until = self.close_until.max(arrived + CLOSE_HELD);
+        self.pressure.note_held(arrived);
     }
 
     /// Answers a newcomer with its place.
@@ -227,7 +240,7 @@ impl Gate {
     fn answer_in_line(&mut self, now: Instant, id: RequestId, answer: InLine) {
         let Some(entry) = self.requests.remove(id) else { return };
         self.learn_patience(&entry, now, false);
-        self.pressed_until = now + PRESSURE;
+        self.pressure.note(now);
         let route = &mut self.routes[entry.route.index()];
         route.counts.refused += 1;
         route.placed += 1;
@@ -237,16 +250,16 @@ impl Gate {
     /// Begins a session for a newcomer and sends it on to its route.
     fn admit(&mut self, now: Instant, id: RequestId, kind: KindId) {
         let request = *self.requests.get(id).expect("a newcomer is in the table until it is let in");
-        let session = request.begins.unwrap_or_else(|| SessionId(self.rng.bits()));
+        let session = request.begins().unwrap_or_else(|| SessionId(self.rng.bits()));
         // It may have begun meanwhile, by a lease of another tab.
         if self.sessions.get(session).is_none() {
-            self.sessions.begin_from(now, session, kind, request.enters, &mut self.visits);
+            self.sessions.begin_from(now, session, kind, request.enters_only(), &mut self.visits);
         }
         let entry = self.entry_of(id);
+        let (position, enters_only) = (request.position(), request.enters_only());
         let request = self.requests.get_mut(id).expect("a newcomer is in the table until it is let in");
-        request.session = Some((kind, session));
-        request.newcomer = None;
-        let (position, enters) = (request.position, request.enters);
+        let had_position = position.is_some();
+        request.origin = Origin::Member { kind, session, leased: false, ends: false, had_position };
         let state = &mut self.kinds[kind.index()];
         if let (Some(line), Some(position)) = (&mut state.line, position) {
             line.claimed(position);
@@ -254,8 +267,8 @@ impl Gate {
         state.admitted += 1;
         state.begun.note();
         state.law.admitted(now, entry);
-        if enters {
-            return self.has_begun(now, id, kind, session);
+        if let Some(position) = position.filter(|_| enters_only) {
+            return self.has_begun(now, id, kind, position, session);
         }
         self.enter_application(now, id);
     }
@@ -293,7 +306,7 @@ impl Gate {
 
     /// Returns where the session begins that `request` asks for.
     fn entry_of(&self, request: RequestId) -> Entry {
-        let request = self.requests.get(request).filter(|request| !request.enters);
+        let request = self.requests.get(request).filter(|request| !request.enters_only());
         request.map_or(Entry::START, |request| Entry::at(request.route))
     }
 
@@ -336,7 +349,7 @@ impl Gate {
         for index in 0..self.kinds.len() {
             let held = &self.kinds[index].held;
             if held.longest().is_some_and(|longest| now.secs_since(longest.arrived) > PRESSURE_HELD) {
-                self.pressed_until = now + PRESSURE;
+                self.pressure.note(now);
             }
             let oldest = now - seconds(self.kinds[index].overdue(now));
             while let Some(Newcomer { key, request, arrived }) = self.kinds[index].held.longest()
@@ -359,7 +372,7 @@ impl Gate {
             }
             kind.holds_blindly = false;
             while let Some(Newcomer { key, request, .. }) = self.kinds[index].held.last() {
-                let position = self.requests.get(request).and_then(|request| request.position);
+                let position = self.requests.get(request).and_then(Request::position);
                 if !position.is_some_and(|position| self.kinds[index].is_last_held_in_vain(now, position)) {
                     break;
                 }
@@ -373,10 +386,14 @@ impl Gate {
     /// Answers a newcomer that was held for as long as a connection should be: with its place,
     /// where it has one.
     fn held_too_long(&mut self, now: Instant, id: RequestId, kind: KindId) {
-        let entry = self.requests.get(id).copied();
-        match (&mut self.kinds[kind.index()].line, entry.and_then(|request| request.position)) {
+        let request = self.requests.get(id).copied();
+        let is_visit = !matches!(
+            request.map(|request| request.origin),
+            Some(Origin::Newcomer { position: NewcomerPosition::Drawn { is_visit: false, .. }, .. })
+        );
+        match (&mut self.kinds[kind.index()].line, request.as_ref().and_then(Request::position)) {
             // A newcomer who may not draw a place is not told of one, and nobody will come with it.
-            (Some(line), Some(position)) if entry.is_some_and(|request| request.without_line) => {
+            (Some(line), Some(position)) if !is_visit => {
                 line.left(position);
                 self.refuse(now, id, Reason::WaitedTooLong, Some(kind));
             }

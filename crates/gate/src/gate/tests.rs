@@ -300,8 +300,8 @@ impl Shell {
         let id = self.gate.handle_arrival(self.now, Arrival { route: RouteId(route), session });
         // Where anybody is in line, every newcomer who begins has a place.
         let entry = self.gate.requests.get(id);
-        let has_begun =
-            entry.is_some_and(|it| matches!(it.session, Some((LINED, _))) && it.position.is_none());
+        let has_begun = entry
+            .is_some_and(|it| matches!(it.origin, Origin::Member { kind: LINED, had_position: false, .. }));
         assert!(is_inside || !has_begun || others == 0, "somebody has overtaken {others} in line");
         self.offered += 1;
         self.waiting.push(id);

@@ -1,6 +1,6 @@
 //! The tick: what time drives and no request.
 
-use super::{Gate, PRESSURE};
+use super::Gate;
 use crate::api::RouteMode;
 use crate::kinds::KindGate;
 use crate::requests::Stage;
@@ -60,7 +60,7 @@ impl Gate {
             state.move_line(now);
         }
         if self.kinds.iter().any(KindGate::is_close) {
-            self.close_until = self.close_until.max(now + PRESSURE);
+            self.pressure.note_close(now);
         }
         (0..self.routes.len()).for_each(|index| self.serve_route(now, RouteId(index as u32)));
         self.expire(now);
@@ -130,7 +130,7 @@ impl Gate {
                 let pressed = window.queued_share() > PRESSURE_SHARE;
                 route.pressed_views = if pressed { route.pressed_views + 1 } else { 0 };
                 if route.pressed_views >= PRESSURE_VIEWS {
-                    self.pressed_until = now + PRESSURE;
+                    self.pressure.note(now);
                 }
             }
         }
