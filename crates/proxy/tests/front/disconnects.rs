@@ -18,18 +18,18 @@ use tokio::net::TcpStream;
 const PROMISE: Duration = Duration::from_millis(20);
 
 /// How often a measurement may be spoilt by other work on the machine.
-const TRIES: usize = 10;
+const TRIES: u64 = 10;
 
 /// Lets a client wait for the only slot, lets it leave, and measures how long it takes to be
-/// noticed.
+/// noticed. Returns how many clients that took.
 async fn notices<C>(
     gateway: &Gateway,
     case: &str,
     mut come: impl AsyncFnMut() -> C,
     mut leave: impl AsyncFnMut(C),
-) {
+) -> u64 {
     let mut best = Duration::MAX;
-    for _ in 0..TRIES {
+    for tries in 1..=TRIES {
         let client = come().await;
         until("the client waits", || gateway.waiting() == 1).await;
         let left = Instant::now();
@@ -40,7 +40,7 @@ async fn notices<C>(
         }
         best = best.min(left.elapsed());
         if best < PROMISE {
-            return;
+            return tries;
         }
     }
     panic!("{case}: noticed after {best:?} at best");
@@ -77,6 +77,7 @@ async fn a_client_that_leaves_has_left_the_line_whatever_it_has_sent() {
     let (app, gateway) = occupied().await;
     let long = format!("{HALF}{}", "x".repeat(100 << 10));
     let long_chunked = format!("{CHUNKED}14000\r\n{}\r\n", "x".repeat(0x14000));
+    let mut came = 0;
     for (case, bytes) in [
         ("idle", GET),
         ("pipelined bytes behind", PIPELINED),
@@ -85,9 +86,14 @@ async fn a_client_that_leaves_has_left_the_line_whatever_it_has_sent() {
         ("long chunked body half sent", &long_chunked),
         ("expects 100", EXPECT),
     ] {
-        notices(&gateway, case, async || send(&gateway, bytes.as_bytes()).await, async |stream| drop(stream))
-            .await;
-        notices(
+        came += notices(
+            &gateway,
+            case,
+            async || send(&gateway, bytes.as_bytes()).await,
+            async |stream| drop(stream),
+        )
+        .await;
+        came += notices(
             &gateway,
             case,
             async || send(&gateway, bytes.as_bytes()).await,
@@ -95,7 +101,7 @@ async fn a_client_that_leaves_has_left_the_line_whatever_it_has_sent() {
         )
         .await;
     }
-    notices(
+    came += notices(
         &gateway,
         "pipelined bytes later",
         async || {
@@ -108,7 +114,7 @@ async fn a_client_that_leaves_has_left_the_line_whatever_it_has_sent() {
     )
     .await;
     assert_eq!(app.state.begun.load(SeqCst), 1, "none of them ever reached the application");
-    assert_eq!(gateway.view().gone_while_waiting, 13, "two for each case, and the last");
+    assert_eq!(gateway.view().gone_while_waiting, came, "each of them, and once");
     app.state.release(1);
     until("the slot is free", || gateway.in_flight() == 0).await;
 }
