@@ -54,7 +54,7 @@ impl Visitor {
         let cookie = head.lines().find_map(|line| {
             let (name, value) = line.split_once(": ")?;
             let value = value.split(';').next()?;
-            (name.eq_ignore_ascii_case("set-cookie") && value.contains("suimon-place-"))
+            (name.eq_ignore_ascii_case("set-cookie") && value.contains("suimon-ticket-"))
                 .then(|| value.to_owned())
         });
         self.place = cookie.or(self.place.take());

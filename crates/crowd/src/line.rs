@@ -27,9 +27,9 @@ use crate::target::BaseUrl;
 
 /// How the names of cookies with tickets begin, on plain connections and on encrypted ones; the
 /// line follows.
-const TICKETS: [&str; 2] = ["suimon-place-", "__Host-suimon-place-"];
+const TICKETS: [&str; 2] = ["suimon-ticket-", "__Host-suimon-ticket-"];
 const POLL: HeaderName = HeaderName::from_static("suimon-poll");
-const PLACE: HeaderName = HeaderName::from_static("suimon-place");
+const TICKET: HeaderName = HeaderName::from_static("suimon-ticket");
 /// How long the page announces its visitor's turn before it lets them in, unless told otherwise.
 pub(crate) const ENTERING: Duration = Duration::from_secs(5);
 /// How long after the page's arrival the script asks for the first time, seconds.
@@ -296,7 +296,7 @@ pub(crate) fn poll(
         headers.insert(COOKIE, cookies);
     }
     if let Some(ticket) = ticket {
-        headers.insert(PLACE, HeaderValue::from_str(ticket).ok()?);
+        headers.insert(TICKET, HeaderValue::from_str(ticket).ok()?);
     }
     Some(request)
 }

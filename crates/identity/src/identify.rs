@@ -20,7 +20,7 @@ mod names;
 
 use crate::lease::{self, Leases, Proof};
 use crate::memory::Client;
-use crate::own::{CHOICE_COOKIES, PLACE};
+use crate::own::{CHOICE_COOKIES, TICKET};
 use crate::passes::{self, Pass, Passes};
 use crate::ticket::{self, Ticket, Tickets};
 use http::header::{ACCEPT_LANGUAGE, COOKIE, HeaderMap, HeaderValue, SET_COOKIE, USER_AGENT};
@@ -231,8 +231,8 @@ impl Identifier {
             let tickets = tickets.filter(|_| may_check(Ticket::TEXT_LEN, text));
             tickets.and_then(|tickets| tickets.read(text, now()))
         };
-        if let Some(place) = headers.get(PLACE) {
-            visitor.add(ticket(place.as_bytes()));
+        if let Some(header) = headers.get(TICKET) {
+            visitor.add(ticket(header.as_bytes()));
         }
         let mut app = 0;
         for line in headers.get_all(COOKIE) {

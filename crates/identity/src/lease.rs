@@ -232,7 +232,7 @@ mod tests {
             "suimonx",
             "suimon-",
             "suimon-pass",
-            "suimon-place-0a9f",
+            "suimon-ticket-0a9f",
             "suimon-0A9F",
             "suimon-0a9fb",
             "Suimon",

@@ -3,7 +3,7 @@
 use http::header::HeaderName;
 
 /// Carries a ticket where there are no cookies.
-pub const PLACE: HeaderName = HeaderName::from_static("suimon-place");
+pub const TICKET: HeaderName = HeaderName::from_static("suimon-ticket");
 
 /// The language that a visitor has chosen.
 pub const LANGUAGE_COOKIE: &str = "suimon-language";

@@ -37,9 +37,9 @@ const NUMBER_MAX: u64 = (1 << 48) - 1;
 
 /// How the names of its cookies begin, on plain connections and where the client's connection is
 /// encrypted. The kind's tag follows, so that each line has its own.
-pub const PREFIX: &str = "suimon-place-";
+pub const PREFIX: &str = "suimon-ticket-";
 /// See [`PREFIX`].
-pub const PREFIX_SECURE: &str = "__Host-suimon-place-";
+pub const PREFIX_SECURE: &str = "__Host-suimon-ticket-";
 
 /// What a ticket says. Times are seconds since 1970.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -13,7 +13,7 @@ use http::{Method, Response, StatusCode};
 use std::borrow::Cow;
 use std::time::Duration;
 use suimon_gate::InLine;
-use suimon_identity::own::{CODE_COOKIE, LANGUAGE_COOKIE, PLACE, REFRESH_COOKIE};
+use suimon_identity::own::{CODE_COOKIE, LANGUAGE_COOKIE, REFRESH_COOKIE, TICKET};
 use suimon_identity::ticket::Ticket;
 use suimon_line::{Position, PositionStatus, Wait};
 use suimon_message::accept::{self, Form as AnswerForm};
@@ -303,7 +303,7 @@ impl WaitingRoom {
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(ticket) = ticket {
-            headers.insert(PLACE, self.state.tickets.header(ticket));
+            headers.insert(TICKET, self.state.tickets.header(ticket));
         }
         response
     }

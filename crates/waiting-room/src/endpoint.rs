@@ -30,8 +30,8 @@ pub enum InternalEndpoint {
     Refresh,
     /// A code for another device is requested.
     Code,
-    /// A code is entered for a place.
-    Place,
+    /// A code is entered for a position.
+    Position,
     /// The lots that were drawn are requested.
     Draw,
 }
@@ -43,7 +43,7 @@ impl InternalEndpoint {
             "language" => Some(InternalEndpoint::Language),
             "refresh" => Some(InternalEndpoint::Refresh),
             "code" => Some(InternalEndpoint::Code),
-            "place" => Some(InternalEndpoint::Place),
+            "position" => Some(InternalEndpoint::Position),
             "draw" => Some(InternalEndpoint::Draw),
             _ => None,
         }
@@ -51,7 +51,7 @@ impl InternalEndpoint {
 
     /// Returns whether its request body is read.
     pub fn takes_body(self) -> bool {
-        self == InternalEndpoint::Place
+        self == InternalEndpoint::Position
     }
 }
 
@@ -76,7 +76,7 @@ impl WaitingRoom {
     /// Answers a request for one of the addresses beside the page.
     pub fn endpoint(&self, endpoint: InternalEndpoint, asked: &InternalRequest<'_>) -> Response<String> {
         let InternalRequest { parts, ticket, drawn, body, client, at } = *asked;
-        let changes = matches!(endpoint, InternalEndpoint::Code | InternalEndpoint::Place);
+        let changes = matches!(endpoint, InternalEndpoint::Code | InternalEndpoint::Position);
         let allowed = if changes { Method::POST } else { Method::GET };
         if parts.method != allowed {
             return empty(StatusCode::METHOD_NOT_ALLOWED);
@@ -93,7 +93,7 @@ impl WaitingRoom {
                 response
             }
             InternalEndpoint::Code => self.give_code(parts, ticket, client),
-            InternalEndpoint::Place => self.take_place(parts, body, client, at),
+            InternalEndpoint::Position => self.take_position(parts, body, client, at),
             InternalEndpoint::Draw => draws(drawn),
         }
     }
@@ -128,7 +128,7 @@ impl WaitingRoom {
         response
     }
 
-    fn take_place(&self, parts: &Parts, body: &[u8], client: IpAddr, at: At) -> Response<String> {
+    fn take_position(&self, parts: &Parts, body: &[u8], client: IpAddr, at: At) -> Response<String> {
         let is_page = AnswerForm::of(&parts.headers) == AnswerForm::Page;
         let may_ask = self.state.codes_quota.takes(client);
         if !may_ask && !is_page {

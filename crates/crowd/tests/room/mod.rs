@@ -43,7 +43,7 @@ pub(crate) fn start(rules: Rules) -> Server {
         match number {
             Some(number) if number < called => Reply::Answer {
                 status: 200,
-                headers: vec![("Set-Cookie", "suimon-place-00ff=; Max-Age=0".into())],
+                headers: vec![("Set-Cookie", "suimon-ticket-00ff=; Max-Age=0".into())],
                 body: "Welcome".into(),
             },
             Some(number) => waiting_page(number),
@@ -69,8 +69,8 @@ fn draw(rules: Rules, books: &mut Books) -> Reply {
 /// Returns the number that a request holds a ticket of.
 fn place(request: &Seen, rules: Rules) -> Option<u64> {
     let cookies = request.header("cookie").unwrap_or_default();
-    let cookie = cookies.split("; ").find_map(|pair| pair.strip_prefix("suimon-place-00ff="));
-    let text = request.header("suimon-place").or(cookie)?;
+    let cookie = cookies.split("; ").find_map(|pair| pair.strip_prefix("suimon-ticket-00ff="));
+    let text = request.header("suimon-ticket").or(cookie)?;
     let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
     let number = bytes.get(..6)?.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
     (rules.believes_all || text == ticket(number)).then_some(number)
@@ -84,7 +84,7 @@ fn ticket(number: u64) -> String {
 }
 
 fn waiting_page(number: u64) -> Reply {
-    let cookie = format!("suimon-place-00ff={}; Path=/", ticket(number));
+    let cookie = format!("suimon-ticket-00ff={}; Path=/", ticket(number));
     let headers = vec![("Set-Cookie", cookie), ("Retry-After", "2".into())];
     Reply::Answer { status: 503, headers, body: String::new() }
 }

@@ -76,7 +76,7 @@ impl Gate {
         }
         if has_line {
             let may_be_held = !is_hopeless && !self.is_full();
-            return self.take_place(now, id, kind_id, claim, may_be_held);
+            return self.take_position(now, id, kind_id, claim, may_be_held);
         }
         if admission == Some(AdmissionDecision::Refuse) {
             return self.refuse(now, id, Reason::WorkToCome, Some(kind_id));
@@ -132,7 +132,14 @@ impl Gate {
     }
 
     /// Holds a newcomer whose turn is soon, if it `may_be_held`, and shows its place to any other.
-    fn take_place(&mut self, now: Instant, id: RequestId, kind_id: KindId, claim: Claim, may_be_held: bool) {
+    fn take_position(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        kind_id: KindId,
+        claim: Claim,
+        may_be_held: bool,
+    ) {
         let kind = &mut self.kinds[kind_id.index()];
         let is_blind = may_be_held && kind.may_hold_blindly(now);
         let line = kind.line.as_mut().expect("the caller has seen that there is one");

@@ -268,8 +268,8 @@ fn cookie_lines() -> impl Strategy<Value = Vec<Vec<u8>>> {
         "__Host-suimon",
         "suimon-0a0b",
         "__Host-suimon-0a0b",
-        "suimon-place-0a0b",
-        "__Host-suimon-place-0a0b",
+        "suimon-ticket-0a0b",
+        "__Host-suimon-ticket-0a0b",
         "suimon-language",
         "suimon-refresh",
         "suimon-pass",
@@ -325,8 +325,8 @@ proptest! {
             cookie.contains(&b'=')
                 && (names.contains(&name)
                     || is_tagged
-                    || name.starts_with(b"suimon-place-")
-                    || name.starts_with(b"__Host-suimon-place-"))
+                    || name.starts_with(b"suimon-ticket-")
+                    || name.starts_with(b"__Host-suimon-ticket-"))
         };
         let others: Vec<_> = all(&headers).into_iter().filter(|cookie| !is_own(cookie)).collect();
         prop_assert_eq!(visitor.has_own_cookie, all(&headers).iter().any(is_own));

@@ -63,19 +63,19 @@ fn the_cookie_is_of_its_kind_and_of_its_connection() {
     let plain = tickets.cookie(&at(NOW, NOW), false);
     let plain = plain.to_str().unwrap();
     assert!(
-        plain.starts_with("suimon-place-0304=")
+        plain.starts_with("suimon-ticket-0304=")
             && plain.ends_with("; Path=/; Max-Age=3600; HttpOnly; SameSite=Lax")
     );
     let secure = tickets.cookie(&at(NOW, NOW), true);
     let secure = secure.to_str().unwrap();
     assert!(
-        secure.starts_with("__Host-suimon-place-0304=")
+        secure.starts_with("__Host-suimon-ticket-0304=")
             && secure.ends_with("; HttpOnly; SameSite=Lax; Secure")
     );
     let value = plain.split(['=', ';']).nth(1).unwrap();
     assert_eq!((value.len(), value), (71, tickets.header(&at(NOW, NOW)).to_str().unwrap()));
     let gone = tickets.withdraw(KindId(0), false);
-    assert!(gone.to_str().unwrap().starts_with("suimon-place-0102=; Path=/; Max-Age=0;"));
+    assert!(gone.to_str().unwrap().starts_with("suimon-ticket-0102=; Path=/; Max-Age=0;"));
 }
 
 prop_compose! {

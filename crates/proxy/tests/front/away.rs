@@ -70,7 +70,7 @@ async fn the_line_stands_still_by_itself_and_goes_on_by_itself() {
         let json: serde_json::Value = serde_json::from_slice(&told.body).unwrap();
         assert_eq!((told.status, &json["state"], &json["position"]), (503, &"down".into(), &number.into()));
         assert!(json.get("eta_high_s").is_none(), "{json}");
-        tickets.push(told.cookie("suimon-place-").unwrap());
+        tickets.push(told.cookie("suimon-ticket-").unwrap());
     }
     let page = gateway
         .ask(get("/page", &[("accept", "text/html"), ("cookie", &tickets[0]), ("accept-language", "de")]))

@@ -22,7 +22,7 @@ async fn leases(gateway: &Gateway, count: usize) -> Vec<String> {
     let mut tickets = Vec::new();
     for _ in 0..count {
         let answer = gateway.ask(get("/page", &[("accept", "application/json")])).await;
-        tickets.push(answer.cookie("suimon-place-").expect("a place"));
+        tickets.push(answer.cookie("suimon-ticket-").expect("a place"));
     }
     gateway.observer.command_line(None, &LineCommand::Resume).unwrap();
     let mut leases = Vec::new();

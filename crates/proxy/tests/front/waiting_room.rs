@@ -82,7 +82,7 @@ impl Gateway {
 
 impl Answer {
     pub(crate) fn place(&self) -> Option<String> {
-        self.cookie("suimon-place-")
+        self.cookie("suimon-ticket-")
     }
 
     fn json(&self) -> Value {
@@ -122,7 +122,7 @@ async fn an_edited_ticket_is_none_and_an_edited_lease_lets_nobody_in() {
     gateway.taken().await;
     gateway.say(&LineCommand::Pause);
     let first = gateway.ask(get("/page", &[JSON])).await;
-    let (ticket, header) = (first.place().unwrap(), first.header("suimon-place").to_owned());
+    let (ticket, header) = (first.place().unwrap(), first.header("suimon-ticket").to_owned());
     assert!(ticket.ends_with(&header), "the same, as cookie and as header");
     let begun = app.state.begun.load(SeqCst);
 
@@ -136,13 +136,13 @@ async fn an_edited_ticket_is_none_and_an_edited_lease_lets_nobody_in() {
         // Nor does it tell how the true one stands.
         let asked = gateway.ask(get("/page", &[("cookie", &forged), POLL])).await;
         assert_eq!((asked.status, asked.header("retry-after"), asked.body.len()), (429, "60", 0));
-        let asked = gateway.ask(get("/page", &[("suimon-place", &edited(&header, at)), POLL])).await;
+        let asked = gateway.ask(get("/page", &[("suimon-ticket", &edited(&header, at)), POLL])).await;
         assert_eq!((asked.status, asked.body.len()), (429, 0));
     }
     // The name of another kind's, a lease in its stead, and the ticket as a lease.
     for cookie in [
         format!("suimon={header}"),
-        format!("suimon-place-0000={header}x"),
+        format!("suimon-ticket-0000={header}x"),
         format!("__Host-suimon={header}"),
     ] {
         let answer = gateway.ask(get("/page", &[JSON, ("cookie", &cookie)])).await;
@@ -194,23 +194,23 @@ async fn the_twin_at_the_same_address_says_all_there_is_to_say_and_its_ticket_le
             (503, "application/problem+json"),
             "{accept}"
         );
-        assert_eq!((answer.cookies().len(), answer.header("suimon-place")), (0, ""), "{accept}: no place");
+        assert_eq!((answer.cookies().len(), answer.header("suimon-ticket")), (0, ""), "{accept}: no place");
     }
     assert_eq!(gateway.drawn(), 8);
 
     // Their turn has come; while the session law lets nobody in, they stay where they are.
-    let asked = gateway.poll(("suimon-place", first.header("suimon-place"))).await;
+    let asked = gateway.poll(("suimon-ticket", first.header("suimon-ticket"))).await;
     let told = asked.json();
     assert_eq!((asked.status, &told["state"], asked.position()), (200, &Value::from("next"), 1));
     assert!(told["expires_at"].as_str().unwrap() > told["updated_at"].as_str().unwrap(), "{told}");
-    let ticket = asked.header("suimon-place").to_owned();
-    let answer = gateway.ask(get("/buy?x=1", &[JSON, ("suimon-place", &ticket)])).await;
+    let ticket = asked.header("suimon-ticket").to_owned();
+    let answer = gateway.ask(get("/buy?x=1", &[JSON, ("suimon-ticket", &ticket)])).await;
     assert_eq!((answer.status, answer.position()), (503, 1));
     gateway.ask(get("/bye", &[("cookie", &session), ("x-say-suimon-session", "end")])).await;
     let admitted = gateway.admitted();
-    let inside = gateway.ask(get("/head", &[JSON, ("suimon-place", &ticket)])).await;
+    let inside = gateway.ask(get("/head", &[JSON, ("suimon-ticket", &ticket)])).await;
     assert_eq!(inside.status, 200, "{}", inside.text());
-    assert!(!inside.text().contains("suimon-place"), "that is between them and us");
+    assert!(!inside.text().contains("suimon-ticket"), "that is between them and us");
     assert!(inside.cookie("suimon=").is_some(), "by which the session is known from now on");
     assert_eq!(gateway.admitted(), admitted + 1);
 }
@@ -348,7 +348,7 @@ async fn what_is_no_visit_of_a_page_draws_no_number_and_sets_no_cookie() {
         for headers in others {
             let answer = gateway.ask(get("/picture", headers)).await;
             assert_eq!((answer.status, answer.cookies().len()), (503, 0), "{headers:?}");
-            assert_eq!(answer.header("suimon-place"), "", "{headers:?}");
+            assert_eq!(answer.header("suimon-ticket"), "", "{headers:?}");
             assert_eq!(answer.header("cache-control"), "no-store", "{headers:?}");
         }
         let head = gateway.ask(request("HEAD", "/page", &[HTML, navigates], "")).await;
@@ -390,7 +390,7 @@ async fn no_answer_of_the_room_may_be_stored() {
         gateway.ask(get("/.well-known/suimon/language?to=ja", &[])).await,
         gateway.ask(get("/.well-known/suimon/refresh?off", &[])).await,
         gateway.ask(request("POST", "/.well-known/suimon/code", &[own, JSON], "")).await,
-        gateway.ask(request("POST", "/.well-known/suimon/place", &[], "code=2345-6789")).await,
+        gateway.ask(request("POST", "/.well-known/suimon/position", &[], "code=2345-6789")).await,
         gateway.ask(get("/.well-known/suimon/draw", &[])).await,
         gateway.ask(get("/.well-known/suimon/code", &[])).await,
         gateway.poll(own).await,
@@ -422,7 +422,7 @@ async fn once_all_is_sold_nobody_gets_a_cookie_and_whoever_has_one_keeps_it() {
     for headers in [&[HTML] as &[_], &[JSON], &[], &[HTML, ("sec-purpose", "prefetch")]] {
         let answer = gateway.ask(get("/page", headers)).await;
         assert_eq!((answer.status, answer.cookies().len()), (503, 0), "{headers:?}");
-        assert_eq!(answer.header("suimon-place"), "", "{headers:?}");
+        assert_eq!(answer.header("suimon-ticket"), "", "{headers:?}");
     }
     assert_eq!(gateway.ask(get("/page", &[JSON])).await.json()["state"], "closed");
     assert_eq!(gateway.drawn(), 1);
@@ -541,12 +541,12 @@ async fn a_place_goes_to_another_device_once_and_leaves_the_first() {
     let evil = [("origin", "https://evil.example")];
     let sent = format!("code={code}");
     assert_eq!(
-        gateway.ask(request("POST", "/.well-known/suimon/place", &evil, sent.clone())).await.status,
+        gateway.ask(request("POST", "/.well-known/suimon/position", &evil, sent.clone())).await.status,
         403
     );
-    let taken = gateway.ask(request("POST", "/.well-known/suimon/place", &[], sent.clone())).await;
+    let taken = gateway.ask(request("POST", "/.well-known/suimon/position", &[], sent.clone())).await;
     let moved = taken.place().expect("the place, on the other device");
-    let again = gateway.ask(request("POST", "/.well-known/suimon/place", &[], sent)).await;
+    let again = gateway.ask(request("POST", "/.well-known/suimon/position", &[], sent)).await;
     assert_eq!((again.status, again.cookies().len()), (303, 0), "once");
     assert_eq!(gateway.ask(get("/page", &[JSON, ("cookie", &moved)])).await.position(), 1);
     assert_eq!(

@@ -238,8 +238,8 @@ impl Attacker {
             Manner::Forge => {
                 self.ask_on(manner, stream, CHEAP_EVERY, |turn| {
                     let forged = "A".repeat(64 + (turn as usize % 32));
-                    let places = format!("; suimon-place-visit={forged}").repeat(FORGED);
-                    format!("GET /login HTTP/1.1\r\nHost: shop.example\r\nAccept: text/html\r\nSuimon-Place: {forged}\r\nCookie: suimon={forged}{places}\r\n\r\n")
+                    let places = format!("; suimon-ticket-visit={forged}").repeat(FORGED);
+                    format!("GET /login HTTP/1.1\r\nHost: shop.example\r\nAccept: text/html\r\nSuimon-Ticket: {forged}\r\nCookie: suimon={forged}{places}\r\n\r\n")
                 })
                 .await
             }

@@ -116,7 +116,7 @@ fn request(to: SocketAddr, ask: &Ask) -> Vec<u8> {
         }
         Ask::Draw => "Accept: application/json\r\n".to_string(),
         Ask::Poll(ticket) => {
-            format!("Accept: application/json\r\nSuimon-Poll: waiting\r\nSuimon-Place: {ticket}\r\n")
+            format!("Accept: application/json\r\nSuimon-Poll: waiting\r\nSuimon-Ticket: {ticket}\r\n")
         }
     };
     format!(
@@ -149,9 +149,9 @@ impl Head {
         let body = body.ok_or("answered without a length")?;
         let cookie = header("set-cookie").and_then(|line| {
             let (name, value) = line.split(';').next()?.split_once('=')?;
-            name.contains("suimon-place-").then_some(value)
+            name.contains("suimon-ticket-").then_some(value)
         });
-        let ticket = header("suimon-place").or(cookie).map(str::to_owned);
+        let ticket = header("suimon-ticket").or(cookie).map(str::to_owned);
         Ok(Some(Head { status: response.code.unwrap_or_default(), length: head + body, ticket }))
     }
 }
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn an_answer_is_as_long_as_it_says_and_its_ticket_is_found() {
         let answer =
-            b"HTTP/1.1 503 No\r\nset-cookie: suimon-place-AA=ticket; Path=/\r\ncontent-length: 3\r\n\r\n{}";
+            b"HTTP/1.1 503 No\r\nset-cookie: suimon-ticket-AA=ticket; Path=/\r\ncontent-length: 3\r\n\r\n{}";
         let head = Head { status: 503, length: answer.len() + 1, ticket: Some("ticket".to_owned()) };
         assert_eq!(Head::of(answer), Ok(Some(head)));
         assert_eq!(Head::of(&answer[..20]), Ok(None));

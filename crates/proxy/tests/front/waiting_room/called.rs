@@ -57,14 +57,14 @@ async fn whoever_is_next_is_held_until_they_are_let_in_and_only_then_is_it_their
     assert_eq!(app.state.begun.load(SeqCst), begun + 1, "the application has seen the other's goodbye alone");
     assert_eq!((gateway.admitted(), gateway.in_flight()), (2, 0), "and no slot is taken");
     assert!(
-        let_in.cookies().iter().any(|cookie| cookie.starts_with("suimon-place-") && cookie.ends_with('='))
+        let_in.cookies().iter().any(|cookie| cookie.starts_with("suimon-ticket-") && cookie.ends_with('='))
     );
 
     // With the lease, and without cookies by the ticket, they are inside.
     let lease = let_in.cookie("suimon=").expect("it proves that their session has begun");
     assert_eq!(gateway.ask(get("/page?x=1", &[HTML, ("cookie", &lease)])).await.status, 200);
     let by_ticket =
-        gateway.ask(get("/page?x=1", &[JSON, ("suimon-place", let_in.header("suimon-place"))])).await;
+        gateway.ask(get("/page?x=1", &[JSON, ("suimon-ticket", let_in.header("suimon-ticket"))])).await;
     assert_eq!(by_ticket.status, 200);
     assert_eq!(gateway.admitted(), 2, "both are one session");
 }
@@ -145,7 +145,7 @@ async fn a_code_that_is_none_is_said_to_be_none_once_and_in_the_visitors_languag
     let japanese = ("accept-language", "ja");
     let ticket = gateway.ask(get("/page", &[HTML])).await.place().unwrap();
     let form = [HTML, ("cookie", ticket.as_str()), ("referer", "http://shop.example/page")];
-    let wrong = gateway.ask(request("POST", "/.well-known/suimon/place", &form, "code=ZZZ-999")).await;
+    let wrong = gateway.ask(request("POST", "/.well-known/suimon/position", &form, "code=ZZZ-999")).await;
     assert_eq!((wrong.status, wrong.header("location")), (303, "/page"));
     let said = format!("{ticket}; {}", wrong.cookie("suimon-code=").unwrap());
     let page = gateway.ask(get("/page", &[HTML, japanese, ("cookie", &said)])).await;

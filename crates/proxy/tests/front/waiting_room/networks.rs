@@ -29,7 +29,7 @@ async fn one_network_gets_its_numbers_later_and_no_header_of_its_own_makes_it_an
         }
         later += 1;
         assert_eq!((&answer.json()["state"], answer.header("retry-after")), (&Value::from("full"), "10"));
-        assert_eq!((answer.cookies().len(), answer.header("suimon-place")), (0, ""));
+        assert_eq!((answer.cookies().len(), answer.header("suimon-ticket")), (0, ""));
     }
     let due = 3.0 + 0.5 * began.elapsed().as_secs_f64();
     assert!(given >= 3.0 && given <= due && later > 0, "{given} numbers of {due} due");

@@ -9,9 +9,9 @@ async fn the_same_old_ticket_asks_so_often_and_no_more() {
     let app = app().await;
     let gateway = gateway(open(app.address));
     gateway.tell(None, &LineCommand::Pause);
-    let ticket = gateway.ask(get("/page", &[JSON])).await.header("suimon-place").to_owned();
+    let ticket = gateway.ask(get("/page", &[JSON])).await.header("suimon-ticket").to_owned();
     let poll = async || {
-        gateway.ask(get("/page", &[("suimon-place", &ticket), ("suimon-poll", "paused")])).await.status
+        gateway.ask(get("/page", &[("suimon-ticket", &ticket), ("suimon-poll", "paused")])).await.status
     };
     asked_until("it is old", Duration::from_millis(100), async || (poll().await == 200).then_some(())).await;
     let began = std::time::Instant::now();

@@ -129,7 +129,7 @@ async fn whoever_waits_with_an_old_lease_is_told_how_their_place_stands() {
     gateway.forgets_all().await;
     let waits = gateway.ask_with("/page", &old).await;
     assert_eq!(state(&waits), "opening");
-    let both = format!("{old}; {}", waits.cookie("suimon-place-").expect("a place"));
+    let both = format!("{old}; {}", waits.cookie("suimon-ticket-").expect("a place"));
     let told = asked_until("not too early", Duration::from_millis(100), async || {
         let answer = gateway.ask(get("/page", &[("cookie", &both), ("suimon-poll", "opening")])).await;
         (answer.status != 429).then_some(answer)
@@ -146,7 +146,7 @@ async fn a_number_begins_one_session_however_often_its_ticket_comes() {
     let waits = gateway.get("/page").await;
     assert_eq!(waits.status, 503);
     let waits = gateway.ask(get("/page", &[JSON])).await;
-    let ticket = waits.cookie("suimon-place-").expect("a place");
+    let ticket = waits.cookie("suimon-ticket-").expect("a place");
     gateway.tell(None, &LineCommand::Resume);
     asked_until("its turn", ASK_EVERY, async || {
         (gateway.ask_with("/page", &ticket).await.status == 200).then_some(())
@@ -156,7 +156,7 @@ async fn a_number_begins_one_session_however_often_its_ticket_comes() {
     for n in 0..5 {
         let header = ticket.split_once('=').unwrap().1;
         let copy =
-            gateway.ask(get("/page", &[("suimon-place", header), ("user-agent", &n.to_string())])).await;
+            gateway.ask(get("/page", &[("suimon-ticket", header), ("user-agent", &n.to_string())])).await;
         assert_eq!(copy.status, 200, "it belongs to the session that the number has begun");
     }
     assert_eq!(gateway.view().kinds[0].1.admitted, admitted);
@@ -175,13 +175,13 @@ async fn a_ticket_of_another_line_is_a_newcomers() {
         gateway
     };
     let first = start();
-    let ticket = first.ask(get("/page", &[JSON])).await.cookie("suimon-place-").expect("a place");
+    let ticket = first.ask(get("/page", &[JSON])).await.cookie("suimon-ticket-").expect("a place");
     drop(first);
     // It keeps no state: this is another line.
     let second = start();
     let answer = second.ask_with("/page", &ticket).await;
     assert_eq!((answer.status, state(&answer)), (503, "paused".to_owned()));
-    assert!(answer.cookie("suimon-place-").is_some_and(|own| own != ticket), "a place of its own");
+    assert!(answer.cookie("suimon-ticket-").is_some_and(|own| own != ticket), "a place of its own");
     let asked = second.ask(get("/page", &[("cookie", &ticket), ("suimon-poll", "paused")])).await;
     assert!(matches!(asked.status, 204 | 429), "it asks for its page anew: {}", asked.status);
 }
