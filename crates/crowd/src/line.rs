@@ -273,7 +273,7 @@ pub(crate) fn standing(answer: Option<&Answer>) -> PollResult {
     let notice = serde_json::from_slice::<WaitNoticeJson>(&answer.body).ok();
     match notice.as_ref().map(|notice| notice.state.as_str()) {
         Some("next" | "your_turn") => PollResult::Due,
-        Some("waiting" | "soon" | "opening" | "paused" | "down") => PollResult::NotYet,
+        Some("waiting" | "soon" | "opening" | "paused" | "application_down") => PollResult::NotYet,
         _ => PollResult::Unknown,
     }
 }

@@ -60,7 +60,7 @@ impl NoticeState {
             NoticeState::Opening => "opening",
             NoticeState::Full => "full",
             NoticeState::Pass => "pass",
-            NoticeState::ApplicationDown => "down",
+            NoticeState::ApplicationDown => "application_down",
         }
     }
 }

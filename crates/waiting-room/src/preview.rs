@@ -85,7 +85,11 @@ fn examples(form: &Form) -> Vec<(&'static str, WaitNotice, PageDetails<'_>)> {
         ("next", WaitNotice { ahead: Some(2), eta: Some((20, 75)), ..notice(NoticeState::Next) }, extras(95)),
         ("your_turn", notice(NoticeState::YourTurn), extras(100)),
         ("paused", WaitNotice { ahead: Some(1204), ..notice(NoticeState::Paused) }, extras(38)),
-        ("down", WaitNotice { ahead: Some(1204), ..notice(NoticeState::ApplicationDown) }, extras(38)),
+        (
+            "application_down",
+            WaitNotice { ahead: Some(1204), ..notice(NoticeState::ApplicationDown) },
+            extras(38),
+        ),
         ("closed", notice(NoticeState::Closed), extras(0)),
         (
             "opening",

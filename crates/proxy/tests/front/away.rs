@@ -68,7 +68,10 @@ async fn the_line_stands_still_by_itself_and_goes_on_by_itself() {
         let browser = format!("browser {number}");
         let told = gateway.ask(get("/page", &[JSON, ("user-agent", &browser)])).await;
         let json: serde_json::Value = serde_json::from_slice(&told.body).unwrap();
-        assert_eq!((told.status, &json["state"], &json["position"]), (503, &"down".into(), &number.into()));
+        assert_eq!(
+            (told.status, &json["state"], &json["position"]),
+            (503, &"application_down".into(), &number.into())
+        );
         assert!(json.get("eta_high_s").is_none(), "{json}");
         tickets.push(told.cookie("suimon-ticket-").unwrap());
     }
