@@ -6,7 +6,7 @@
 use crate::state::finite;
 use serde::{Deserialize, Serialize};
 use suimon_gate::{
-    LearnedKind as GateKind, LearnedRoute as GateRoute, LearnedTransitions as GatePlace, RouteMode,
+    LearnedKind as GateKind, LearnedRoute as GateRoute, LearnedTransitions as GateTransitions, RouteMode,
     ServiceTimeStats, Think,
 };
 use suimon_model::RouteId;
@@ -81,7 +81,7 @@ pub struct LearnedKind {
     /// Visits a session makes in all, by route.
     pub visits: Vec<LearnedVisits>,
     /// Where a session can be, and what comes next.
-    pub places: Vec<LearnedTransitions>,
+    pub transitions: Vec<LearnedTransitions>,
 }
 
 /// Visits of a session to one route.
@@ -104,7 +104,7 @@ pub struct LearnedTransitions {
     /// What came next.
     pub next: Vec<LearnedNext>,
     /// The share that ended here.
-    pub ends: f64,
+    pub ended_share: f64,
 }
 
 /// A route that came next.
@@ -188,28 +188,28 @@ fn kind_of(view: &LearnedView, set: &SessionKind, kind: &GateKind) -> LearnedKin
         ends: names(&set.ends),
         mode: set.gate.mode.word().to_string(),
         ended: kind.ended,
-        newcomers_per_second: kind.came_per_second,
-        admitted_per_second: kind.begun_per_second,
+        newcomers_per_second: kind.newcomers_per_second,
+        admitted_per_second: kind.admitted_per_second,
         refused: kind.refused,
         patience_seconds: finite(kind.patience),
         patience_source: kind.patience_source.to_string(),
         visits: visits
             .map(|(route, visits)| LearnedVisits { route: name_of(view, route), visits: *visits })
             .collect(),
-        places: kind.places.iter().map(|place| place_of(view, place)).collect(),
+        transitions: kind.transitions.iter().map(|it| transitions_of(view, it)).collect(),
     }
 }
 
-fn place_of(view: &LearnedView, place: &GatePlace) -> LearnedTransitions {
+fn transitions_of(view: &LearnedView, from: &GateTransitions) -> LearnedTransitions {
     LearnedTransitions {
-        after: place.after.map(|route| name_of(view, route)),
-        seen: place.seen,
-        next: place
+        after: from.after.map(|route| name_of(view, route)),
+        seen: from.seen,
+        next: from
             .next
             .iter()
             .map(|(route, share)| LearnedNext { route: name_of(view, *route), share: *share })
             .collect(),
-        ends: place.ends,
+        ended_share: from.ended_share,
     }
 }
 

@@ -43,14 +43,14 @@ fn whole(out: &mut Exposition, view: &View) {
     out.single(names::CONNECTIONS, view.connections as f64);
     out.single(names::CONNECTIONS_DISPLACED, view.connections_displaced as f64);
     out.single(names::TUNNELS, view.tunnels as f64);
-    out.single(names::GONE_WAITING, view.gone_while_waiting as f64);
-    out.single(names::GHOSTS, view.ghosts as f64);
+    out.single(names::GONE_WAITING, view.disconnects_waiting as f64);
+    out.single(names::GHOSTS, view.disconnects_upstream as f64);
     out.single(names::BUFFERED, view.buffered_bytes as f64);
     out.single(names::SPOOLED, view.spooled_bytes as f64);
     out.single(names::HELD, state::held(view) as f64);
     out.single(names::QUEUED, state::queued(view) as f64);
     out.single(names::IN_FLIGHT, view.gate.in_flight as f64);
-    out.single(names::PAUSED, view.gate.paused as f64);
+    out.single(names::SUSPENDED, view.gate.suspended as f64);
     out.single(names::SESSIONS, view.gate.sessions as f64);
     out.single(names::LEASED_SESSIONS, view.gate.leased_sessions as f64);
 }
@@ -66,8 +66,8 @@ fn routes(out: &mut Exposition, view: &View) {
     };
     gated(names::ROUTE_LIMIT, |route| route.gate.limit.map(f64::from));
     gated(names::ROUTE_IN_FLIGHT, |route| Some(route.gate.in_flight as f64));
-    gated(names::ROUTE_GHOSTS, |route| Some(route.gate.orphaned as f64));
-    gated(names::ROUTE_PAUSED, |route| Some(route.gate.paused as f64));
+    gated(names::ROUTE_ORPHANED, |route| Some(route.gate.orphaned as f64));
+    gated(names::ROUTE_SUSPENDED, |route| Some(route.gate.suspended as f64));
     gated(names::ROUTE_QUEUED, |route| Some(route.gate.waiting as f64));
     gated(names::ROUTE_OFFERED, |route| Some(route.gate.counts.offered as f64));
 
@@ -139,9 +139,9 @@ fn kinds(out: &mut Exposition, view: &View) {
     each(names::KIND_HELD, |kind| kind.waiting as f64);
     each(names::KIND_ACTIVE, |kind| kind.active as f64);
     each(names::KIND_REMEMBERED, |kind| kind.remembered as f64);
-    each(names::KIND_CAME, |kind| kind.came as f64);
+    each(names::KIND_NEWCOMERS, |kind| kind.newcomers as f64);
     each(names::KIND_ADMITTED, |kind| kind.admitted as f64);
-    each(names::KIND_RESUMED, |kind| kind.ends.resumed as f64);
+    each(names::KIND_REOPENED, |kind| kind.ends.reopened as f64);
     each(names::KIND_HELD_WAIT, |kind| kind.predicted_wait_seconds);
     let mut some = |metric: Metric, value: fn(&suimon_gate::KindView) -> Option<f64>| {
         let mut family = out.family(metric);
@@ -151,7 +151,7 @@ fn kinds(out: &mut Exposition, view: &View) {
             }
         }
     };
-    some(names::KIND_PLANNED, |kind| (kind.rate > 0.0).then_some(kind.rate));
+    some(names::KIND_ADMISSION_RATE, |kind| (kind.rate > 0.0).then_some(kind.rate));
     some(names::KIND_WAIT_LOW, |kind| state::wait_of_newcomer(kind).map(|(low, _)| low));
     some(names::KIND_WAIT_HIGH, |kind| state::wait_of_newcomer(kind).map(|(_, high)| high));
     let mut refused = out.family(names::KIND_REFUSED);
@@ -164,7 +164,7 @@ fn kinds(out: &mut Exposition, view: &View) {
         for (how, count) in [
             ("finished", ends.finished),
             ("silent", ends.silent),
-            ("left", ends.left),
+            ("left", ends.abandoned),
             ("failed", ends.failed),
         ] {
             ended.value(&[("kind", name), ("how", how)], count as f64);
@@ -185,14 +185,14 @@ fn lines(out: &mut Exposition, view: &View) {
             }
         }
     };
-    each(names::LINE_DRAWN, |line| line.drawn as f64);
+    each(names::LINE_ISSUED, |line| line.issued as f64);
     each(names::LINE_CALLED, |line| line.called as f64);
-    each(names::LINE_CLAIMED, |line| line.claimed as f64);
+    each(names::LINE_ADMITTED, |line| line.admitted as f64);
     each(names::LINE_WAITING, |line| line.waiting as f64);
     each(names::LINE_PRESENT, |line| line.present as f64);
     each(names::LINE_PROVISIONAL, |line| line.provisional as f64);
     each(names::LINE_SHOWN_UP, |line| line.shown_up);
-    each(names::LINE_LEAVING, |line| line.leaving_per_second);
+    each(names::LINE_ABANDONMENT, |line| line.abandonment_per_second);
     each(names::LINE_MOVING, |line| flag(line.state == suimon_line::LineStatus::Moving));
 }
 

@@ -48,7 +48,7 @@ metrics! {
     HELD = Gauge "suimon_held_requests", "Newcomers whose requests are held at the session gate, all kinds together.";
     QUEUED = Gauge "suimon_queued_requests", "Requests queued for a slot, all routes together.";
     IN_FLIGHT = Gauge "suimon_in_flight_requests", "Requests in the application, all routes together.";
-    PAUSED = Gauge "suimon_suspended_requests", "Suspended requests: in the application, but waiting for their clients in the middle of a body, without a slot. Not in suimon_in_flight_requests.";
+    SUSPENDED = Gauge "suimon_suspended_requests", "Suspended requests: in the application, but waiting for their clients in the middle of a body, without a slot. Not in suimon_in_flight_requests.";
     SESSIONS = Gauge "suimon_sessions", "Sessions that are remembered, silent ones included.";
     LEASED_SESSIONS = Gauge "suimon_leased_sessions", "Remembered sessions whose visitors have a lease.";
 
@@ -56,8 +56,8 @@ metrics! {
     ACTIVE = Gauge "http_server_active_requests", "Requests whose clients are waiting for a response, in a queue or in the application.";
     ROUTE_LIMIT = Gauge "suimon_route_limit_requests", "Concurrency limit of the route; absent if there is none.";
     ROUTE_IN_FLIGHT = Gauge "suimon_route_in_flight_requests", "Requests of the route in the application.";
-    ROUTE_GHOSTS = Gauge "suimon_route_orphaned_requests", "Orphaned requests of the route: in the application, client disconnected.";
-    ROUTE_PAUSED = Gauge "suimon_route_suspended_requests", "Suspended requests of the route: waiting for their clients in the middle of a body, without a slot.";
+    ROUTE_ORPHANED = Gauge "suimon_route_orphaned_requests", "Orphaned requests of the route: in the application, client disconnected.";
+    ROUTE_SUSPENDED = Gauge "suimon_route_suspended_requests", "Suspended requests of the route: waiting for their clients in the middle of a body, without a slot.";
     ROUTE_QUEUED = Gauge "suimon_route_queued_requests", "Requests in the route's queue.";
     ROUTE_OFFERED = Counter "suimon_route_offered_requests_total", "Requests that arrived. Each is counted in suimon_route_ended_requests_total when it ends.";
     ROUTE_ENDED = Counter "suimon_route_ended_requests_total", "Ended requests by outcome: completed, failed, abandoned (client disconnected), refused, or waiting_page (got a position in line).";
@@ -73,25 +73,25 @@ metrics! {
     KIND_ACTIVE = Gauge "suimon_active_sessions", "Active sessions.";
     KIND_ADMITTED = Counter "suimon_admitted_sessions_total", "Admitted sessions.";
     KIND_REFUSED = Counter "suimon_refused_newcomers_total", "Newcomers refused without a position in line.";
-    KIND_CAME = Counter "suimon_newcomers_total", "Newcomers, whatever their outcome.";
+    KIND_NEWCOMERS = Counter "suimon_newcomers_total", "Newcomers, whatever their outcome.";
     KIND_ENDED = Counter "suimon_ended_sessions_total", "Ended sessions: finished (a request or the application ended it), silent (no further request after a response), left (client disconnected before a response), failed (no further request after an error).";
-    KIND_RESUMED = Counter "suimon_reopened_sessions_total", "Sessions that went on after they were taken for ended, and sessions from before a restart.";
+    KIND_REOPENED = Counter "suimon_reopened_sessions_total", "Sessions that went on after they were taken for ended, and sessions from before a restart.";
     KIND_REMEMBERED = Gauge "suimon_remembered_sessions", "Admitted sessions that are not known to have ended, silent ones included.";
-    KIND_PLANNED = Gauge "suimon_admission_rate_per_second", "Admission rate planned by the session law; +Inf: everyone is admitted; absent if unknown.";
+    KIND_ADMISSION_RATE = Gauge "suimon_admission_rate_per_second", "Admission rate planned by the session law; +Inf: everyone is admitted; absent if unknown.";
     KIND_WAIT_LOW = Gauge "suimon_predicted_wait_low_seconds", "Predicted wait of a newcomer who arrives now, in line or held: lower end; absent if unknown.";
     KIND_WAIT_HIGH = Gauge "suimon_predicted_wait_high_seconds", "Predicted wait of a newcomer who arrives now: upper end. Alert on this one.";
     KIND_HELD_WAIT = Gauge "suimon_predicted_hold_seconds", "Predicted wait of a newcomer who is held at the session gate.";
     KIND_PATIENCE = Gauge "suimon_patience_seconds", "Patience: how long visitors are assumed to wait for one response. Label source: declared, learned, recalled or assumed.";
 
     // By line of the waiting room.
-    LINE_DRAWN = Counter "suimon_line_issued_tickets_total", "Tickets issued.";
+    LINE_ISSUED = Counter "suimon_line_issued_tickets_total", "Tickets issued.";
     LINE_CALLED = Counter "suimon_line_called_tickets_total", "Tickets called: their turn has come.";
-    LINE_CLAIMED = Counter "suimon_line_admitted_tickets_total", "Tickets whose holders were admitted.";
+    LINE_ADMITTED = Counter "suimon_line_admitted_tickets_total", "Tickets whose holders were admitted.";
     LINE_WAITING = Gauge "suimon_line_waiting_visitors", "Visitors in line, as shown on waiting pages: present, or with a ticket issued within the last seconds.";
     LINE_PRESENT = Gauge "suimon_line_present_visitors", "Visitors in line whose pages have polled recently.";
     LINE_PROVISIONAL = Gauge "suimon_line_provisional_tickets", "Recent tickets whose holders have not polled yet. A persistently high value means clients that take tickets and never come back.";
     LINE_SHOWN_UP = Gauge "suimon_line_shown_up_ratio", "Share of recently called and expected visitors who showed up at the gate.";
-    LINE_LEAVING = Gauge "suimon_line_abandonment_ratio_per_second", "Abandonment rate: share of the waiting visitors that gives up per second.";
+    LINE_ABANDONMENT = Gauge "suimon_line_abandonment_ratio_per_second", "Abandonment rate: share of the waiting visitors that gives up per second.";
     LINE_TOLD_SECONDS = Histogram "suimon_line_predicted_wait_seconds", "Predicted waits of visitors who were admitted: from the issue of the ticket to the predicted latest turn.";
     LINE_WAITED_SECONDS = Histogram "suimon_line_wait_seconds", "Actual waits of the same visitors.";
     LINE_MOVING = Gauge "suimon_line_moving", "1 if the line moves; 0 if it is paused, closed or not open yet.";

@@ -48,8 +48,8 @@ pub struct State {
     pub routes: Vec<RouteState>,
     /// All ungated requests together.
     pub ungated: RouteState,
-    /// Seconds that the times of routes cover.
-    pub route_times_of_seconds: f64,
+    /// Length of the window that the times of routes are measured in, seconds.
+    pub route_times_window_seconds: f64,
     /// Every node of the application.
     pub nodes: Vec<NodeState>,
     /// The last decisions, oldest first; with `?since=ID`, those after that one.
@@ -64,7 +64,7 @@ pub struct RecalledState {
     /// Routes with a limit that was known.
     pub routes: usize,
     /// The version of the program that learned it.
-    pub by: String,
+    pub version: String,
 }
 
 /// Sums over everything.
@@ -94,7 +94,7 @@ pub struct Totals {
     /// Beside these, suspended requests: they wait for their clients in the middle of a body,
     /// without a slot.
     #[serde(default)]
-    pub paused: usize,
+    pub suspended: usize,
     /// Sessions under way.
     pub sessions_active: usize,
     /// Sessions admitted and not known to have ended, the silent ones included.
@@ -105,10 +105,10 @@ pub struct Totals {
     pub waiting_pages: u64,
     /// Polls: requests of waiting pages for the status of their place.
     pub polls: u64,
-    /// Clients that left while held or queued.
-    pub gone_while_waiting: u64,
-    /// Clients that left while the application worked for them.
-    pub ghosts: u64,
+    /// Client disconnects while the request was held or queued.
+    pub disconnects_waiting: u64,
+    /// Client disconnects while the request was in the application.
+    pub disconnects_upstream: u64,
     /// Bytes held for slow clients.
     pub buffered_bytes: usize,
 }
@@ -156,19 +156,20 @@ pub struct KindState {
     /// Sessions admitted and not known to have ended, the silent ones included.
     pub remembered: usize,
     /// Newcomers since the start, whatever their outcome.
-    pub came: u64,
+    pub newcomers: u64,
     /// Sessions admitted since the start.
     pub admitted: u64,
     /// Sessions ended since the start as the application said.
     pub finished: u64,
     /// Sessions without a request after an answer.
     pub silent: u64,
-    /// Sessions whose visitors left before an answer came.
-    pub left: u64,
+    /// Sessions abandoned: their clients disconnected before a response.
+    pub abandoned: u64,
     /// Sessions without a request after an error.
     pub failed: u64,
-    /// Sessions that went on though taken to have ended, or from before a restart.
-    pub resumed: u64,
+    /// Reopened sessions: they went on after they were taken for ended, or are from before a
+    /// restart.
+    pub reopened: u64,
     /// Newcomers sent away without a place since the start.
     pub refused: u64,
     /// Answers that showed a place in line since the start.
@@ -179,9 +180,9 @@ pub struct KindState {
     pub last_10s: Rates,
     /// ... and over the last minute.
     pub last_minute: Rates,
-    /// Sessions per second that the law plans to admit; absent where it does not know, or admits
-    /// everybody.
-    pub planned_per_second: Option<f64>,
+    /// Admission rate that the law plans, sessions per second; absent if unknown, or if everyone is
+    /// admitted.
+    pub admission_rate_per_second: Option<f64>,
     /// How long people wait to get in.
     pub wait: WaitState,
     /// The line; absent where there is none.
@@ -198,15 +199,15 @@ pub struct Rates {
     /// Seconds it is measured over: fewer than asked for shortly after the start.
     pub seconds: f64,
     /// Newcomers.
-    pub came: f64,
+    pub newcomers: f64,
     /// Sessions admitted.
     pub admitted: f64,
     /// Sessions that ended as the application said, ...
     pub finished: f64,
     /// ... with silence after an answer, ...
     pub silent: f64,
-    /// ... left before an answer, ...
-    pub left: f64,
+    /// ... abandoned before a response, ...
+    pub abandoned: f64,
     /// ... and after an error.
     pub failed: f64,
     /// Newcomers sent away without a place.
@@ -226,10 +227,10 @@ pub struct WaitState {
     pub high_seconds: Option<f64>,
     /// How long a newcomer who is held at the gate waits; absent: without end.
     pub held_seconds: Option<f64>,
-    /// Waits in line of visitors recently admitted: how many, ...
+    /// What visitors admitted recently had waited in line: how many they were, ...
     pub waited_count: u64,
-    /// ... over this many seconds, ...
-    pub waited_of_seconds: f64,
+    /// ... in a window of this many seconds, ...
+    pub waited_window_seconds: f64,
     /// ... half of them no longer than this, ...
     pub waited_p50_seconds: Option<f64>,
     /// ... and 95 of 100 no longer than this.
@@ -247,19 +248,19 @@ pub struct RouteState {
     pub limit: Option<u32>,
     /// Requests in the application.
     pub in_flight: usize,
-    /// Of these, requests whose client has disconnected.
-    pub ghosts: usize,
+    /// Of these, orphaned requests: their clients have disconnected.
+    pub orphaned: usize,
     /// Beside these, suspended requests: they wait for their clients in the middle of a body,
     /// without a slot.
     #[serde(default)]
-    pub paused: usize,
+    pub suspended: usize,
     /// Requests queued for a slot.
     pub queued: usize,
     /// Recent completions per second.
     pub rate: f64,
     /// Recent mean time in the application, seconds.
     pub service_seconds: f64,
-    /// Requests that came, since the start.
+    /// Requests that arrived, since the start.
     pub offered: u64,
     /// Of these, completed.
     pub completed: u64,
@@ -389,13 +390,13 @@ impl State {
             recalled: view.recalled.as_ref().map(|recalled| RecalledState {
                 age_seconds: recalled.age.as_secs_f64(),
                 routes: recalled.routes,
-                by: recalled.by.clone(),
+                version: recalled.version.clone(),
             }),
             probing,
             kinds,
             routes: routes(&view, windows),
             ungated: route_state(&view.ungated, &windows.route_times(&view.ungated, &view, None)),
-            route_times_of_seconds: windows.route_seconds(&view),
+            route_times_window_seconds: windows.route_seconds(&view),
             nodes: node_states,
             decisions: decisions(&view, started_at, since),
         }
@@ -440,11 +441,11 @@ fn kinds(source: &dyn Source, view: &View, windows: &Windows) -> Vec<KindState> 
     kinds
         .map(|(place, ((name, kind), counts))| {
             let rates = |seconds| Rates::of(windows.kind(view, place, seconds));
-            let (waited, of_seconds) = windows.line_waits(view, place);
+            let (waited, window_seconds) = windows.line_waits(view, place);
             let mut state = kind_state(name, kind, counts);
             (state.last_10s, state.last_minute) = (rates(SHORT_S), rates(LONG_S));
             state.wait.waited_count = waited.count();
-            state.wait.waited_of_seconds = of_seconds;
+            state.wait.waited_window_seconds = window_seconds;
             state.wait.waited_p50_seconds = waited.quantile(&WAIT_BUCKETS, 0.5);
             state.wait.waited_p95_seconds = waited.quantile(&WAIT_BUCKETS, 0.95);
             state.line = kind.line.as_ref().and_then(|_| reports.remove(name));
@@ -458,11 +459,11 @@ impl Rates {
         let rate = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
         Rates {
             seconds,
-            came: rate(totals.came),
+            newcomers: rate(totals.newcomers),
             admitted: rate(totals.admitted),
             finished: rate(totals.finished),
             silent: rate(totals.silent),
-            left: rate(totals.left),
+            abandoned: rate(totals.abandoned),
             failed: rate(totals.failed),
             refused: rate(totals.refused),
             waiting_pages: rate(totals.waiting_pages),
@@ -509,14 +510,14 @@ fn totals(view: &View, kinds: &[KindState]) -> Totals {
         held: held(view),
         queued: queued(view),
         in_flight: view.gate.in_flight,
-        paused: view.gate.paused,
+        suspended: view.gate.suspended,
         sessions_active: kinds.iter().map(|kind| kind.active).sum(),
         sessions_remembered: view.gate.sessions,
         refused: view.refusals.iter().map(|(_, count)| count).sum(),
         waiting_pages: kinds.iter().map(|kind| kind.waiting_pages).sum(),
         polls: kinds.iter().map(|kind| kind.polls).sum(),
-        gone_while_waiting: view.gone_while_waiting,
-        ghosts: view.ghosts,
+        disconnects_waiting: view.disconnects_waiting,
+        disconnects_upstream: view.disconnects_upstream,
         buffered_bytes: view.buffered_bytes,
     }
 }
@@ -535,19 +536,19 @@ fn kind_state(name: &str, kind: &KindView, line: &LineCounts) -> KindState {
         in_line: kind.line.as_ref().map(|line| line.waiting.max(kind.waiting as u64)),
         active: kind.active,
         remembered: kind.remembered,
-        came: kind.came,
+        newcomers: kind.newcomers,
         admitted: kind.admitted,
         finished: kind.ends.finished,
         silent: kind.ends.silent,
-        left: kind.ends.left,
+        abandoned: kind.ends.abandoned,
         failed: kind.ends.failed,
-        resumed: kind.ends.resumed,
+        reopened: kind.ends.reopened,
         refused: kind.refused + line.refused,
         waiting_pages: line.pages,
         polls: line.polls,
         last_10s: Rates::default(),
         last_minute: Rates::default(),
-        planned_per_second: finite(kind.rate).filter(|rate| *rate > 0.0),
+        admission_rate_per_second: finite(kind.rate).filter(|rate| *rate > 0.0),
         wait: WaitState {
             low_seconds: wait.map(|(low, _)| low),
             high_seconds: wait.map(|(_, high)| high),
@@ -568,8 +569,8 @@ fn route_state(route: &RouteReport, times: &RouteTimes) -> RouteState {
         mode: route.id.map(|_| route.gate.mode.word().to_string()),
         limit: route.gate.limit,
         in_flight: route.gate.in_flight,
-        ghosts: route.gate.orphaned,
-        paused: route.gate.paused,
+        orphaned: route.gate.orphaned,
+        suspended: route.gate.suspended,
         queued: route.gate.waiting,
         rate: finite(route.gate.rate).unwrap_or(0.0),
         service_seconds: finite(route.gate.service_seconds).unwrap_or(0.0),
@@ -739,8 +740,8 @@ pub(crate) mod tests {
             requests: 120,
             faults: 0,
             upstream_errors: 0,
-            gone_while_waiting: 0,
-            ghosts: 0,
+            disconnects_waiting: 0,
+            disconnects_upstream: 0,
             buffered_bytes: 0,
             spooled_bytes: 0,
             refusals: vec![],
@@ -757,7 +758,7 @@ pub(crate) mod tests {
                 routes: vec![],
                 kinds: vec![],
                 waiting: 0,
-                paused: 0,
+                suspended: 0,
                 in_flight: 3,
                 sessions: 43,
                 leased_sessions: 0,
@@ -792,7 +793,7 @@ pub(crate) mod tests {
         let mut view = view();
         (view.kinds[0].1.rate, view.kinds[0].1.admitted) = (1.61, 60);
         let kind = &state(view).kinds[0];
-        assert_eq!((kind.planned_per_second, kind.last_minute.admitted), (Some(1.61), 1.0));
+        assert_eq!((kind.admission_rate_per_second, kind.last_minute.admitted), (Some(1.61), 1.0));
     }
 
     #[test]

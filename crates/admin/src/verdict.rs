@@ -15,7 +15,7 @@ pub struct Verdict {
     /// `ok`, `busy` (requests wait, as they should), `warning` or `critical`.
     pub level: String,
     /// One word: `idle`, `open`, `holding`, `line`, `full`, `paused`, `opening`, `closed`,
-    /// `degraded`, `down` or `draining`.
+    /// `degraded`, `application_down` or `draining`.
     pub situation: String,
     /// The same for people.
     pub sentence: String,
@@ -56,7 +56,7 @@ pub(crate) fn of(is_draining: bool, totals: &Totals, kinds: &[KindState], nodes:
     }
     if up == 0 && !nodes.is_empty() {
         let sentence = format!("The application does not answer; {waiting}, {inside}.");
-        return verdict("critical", "down", sentence);
+        return verdict("critical", "application_down", sentence);
     }
     if let Some(of) = stopped("paused") {
         let sentence = format!("The line{of} is paused, nobody is admitted; {waiting}, {inside}.");
@@ -118,7 +118,7 @@ fn lost(kinds: &[KindState]) -> Option<String> {
     let sum = |of: fn(&KindState) -> f64| kinds.iter().map(|kind| of(kind) * kind.last_minute.seconds).sum();
     let failed: f64 = sum(|kind| kind.last_minute.failed);
     let ended: f64 =
-        failed + sum(|kind| kind.last_minute.finished + kind.last_minute.silent + kind.last_minute.left);
+        failed + sum(|kind| kind.last_minute.finished + kind.last_minute.silent + kind.last_minute.abandoned);
     (failed > FAILED_MIN - 0.5 && failed > FAILED_SHARE * ended)
         .then(|| format!(" {failed:.0} sessions ended with an error in the last minute."))
 }
@@ -203,7 +203,7 @@ mod tests {
         let mut still = Still::default();
         still.waits(480, (240.0, 300.0));
         still.node_status = "down";
-        assert_eq!(short(&still), is("critical", "down"));
+        assert_eq!(short(&still), is("critical", "application_down"));
         assert!(told(&still).sentence.contains("480 visitors wait"));
         assert!(!still.is_draining());
     }

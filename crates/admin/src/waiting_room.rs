@@ -29,27 +29,27 @@ pub struct LineState {
     pub seed_sha256: Option<String>,
     /// The message to all waiting visitors.
     pub message: String,
-    /// Numbers drawn, called and claimed since the line began.
-    pub drawn: u64,
-    /// See `drawn`.
+    /// Tickets issued since the line began, ...
+    pub issued: u64,
+    /// ... those called, ...
     pub called: u64,
-    /// See `drawn`.
-    pub claimed: u64,
+    /// ... and those whose holders were admitted.
+    pub admitted: u64,
     /// People present now.
     pub present: u64,
-    /// Numbers drawn whose holders no longer poll, and have not begun a session.
+    /// Tickets whose holders stopped polling before they were admitted.
     #[serde(default)]
-    pub gave_up: u64,
-    /// Recently issued tickets without a poll yet.
+    pub abandoned: u64,
+    /// Tickets issued recently whose holders have not polled yet.
     pub provisional: u64,
     /// People called who are expected to come.
     pub expected: u64,
     /// Of those recently called and expected, the share that came.
     pub shown_up: f64,
-    /// Sessions begun per second.
-    pub per_second: f64,
-    /// Share of those waiting that gives up each second.
-    pub leaving_per_second: f64,
+    /// Visitors admitted from the line per second.
+    pub admitted_per_second: f64,
+    /// Abandonment rate: share of the waiting visitors that gives up per second.
+    pub abandonment_per_second: f64,
 }
 
 impl LineState {
@@ -61,16 +61,16 @@ impl LineState {
             opens_at,
             seed_sha256: seed_hash,
             message,
-            drawn: view.drawn,
+            issued: view.issued,
             called: view.called,
-            claimed: view.claimed,
+            admitted: view.admitted,
             present: view.present,
-            gave_up: view.drawn.saturating_sub(view.claimed + view.present + view.provisional),
+            abandoned: view.issued.saturating_sub(view.admitted + view.present + view.provisional),
             provisional: view.provisional,
             expected: view.expected,
             shown_up: view.shown_up,
-            per_second: view.per_second,
-            leaving_per_second: view.leaving_per_second,
+            admitted_per_second: view.admitted_per_second,
+            abandonment_per_second: view.abandonment_per_second,
         }
     }
 }

@@ -40,11 +40,11 @@ struct Mark<T> {
 /// What is counted of one kind of session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct KindTotals {
-    pub(crate) came: u64,
+    pub(crate) newcomers: u64,
     pub(crate) admitted: u64,
     pub(crate) finished: u64,
     pub(crate) silent: u64,
-    pub(crate) left: u64,
+    pub(crate) abandoned: u64,
     pub(crate) failed: u64,
     pub(crate) refused: u64,
     pub(crate) waiting_pages: u64,
@@ -62,11 +62,11 @@ pub(crate) struct RouteTimes {
 impl KindTotals {
     pub(crate) fn of(kind: &KindView, line: &LineCounts) -> KindTotals {
         KindTotals {
-            came: kind.came,
+            newcomers: kind.newcomers,
             admitted: kind.admitted,
             finished: kind.ends.finished,
             silent: kind.ends.silent,
-            left: kind.ends.left,
+            abandoned: kind.ends.abandoned,
             failed: kind.ends.failed,
             refused: kind.refused + line.refused,
             waiting_pages: line.pages,
@@ -77,11 +77,11 @@ impl KindTotals {
     fn since(&self, before: &KindTotals) -> KindTotals {
         let of = |count: fn(&KindTotals) -> u64| count(self).saturating_sub(count(before));
         KindTotals {
-            came: of(|it| it.came),
+            newcomers: of(|it| it.newcomers),
             admitted: of(|it| it.admitted),
             finished: of(|it| it.finished),
             silent: of(|it| it.silent),
-            left: of(|it| it.left),
+            abandoned: of(|it| it.abandoned),
             failed: of(|it| it.failed),
             refused: of(|it| it.refused),
             waiting_pages: of(|it| it.waiting_pages),

@@ -91,8 +91,8 @@ impl Source for Fixed {
             requests: 120,
             faults: 1,
             upstream_errors: 2,
-            gone_while_waiting: 4,
-            ghosts: 1,
+            disconnects_waiting: 4,
+            disconnects_upstream: 1,
             buffered_bytes: 0,
             spooled_bytes: 0,
             refusals: vec![(Reason::WaitTooLong, 3)],
@@ -106,14 +106,14 @@ impl Source for Fixed {
             recalled: Some(suimon_proxy::Recalled {
                 age: Duration::from_secs(90),
                 routes: 3,
-                by: "0.1.0".into(),
+                version: "0.1.0".into(),
             }),
             gate: Snapshot {
                 routes: vec![],
                 kinds: vec![],
                 waiting: 7,
                 in_flight: 3,
-                paused: 6,
+                suspended: 6,
                 sessions: 20,
                 leased_sessions: 0,
                 records: vec![record],
@@ -124,14 +124,15 @@ impl Source for Fixed {
     }
 
     fn learned(&self) -> LearnedView {
-        let place = |after, next: Vec<_>, ends| LearnedTransitions { after, seen: 20, next, ends };
+        let place =
+            |after, next: Vec<_>, ended_share| LearnedTransitions { after, seen: 20, next, ended_share };
         let kind = suimon_gate::LearnedKind {
             ended: 20,
-            came_per_second: Some(2.5),
+            newcomers_per_second: Some(2.5),
             patience: f64::INFINITY,
             patience_source: "assumed",
             visits: vec![0.0, 1.5],
-            places: vec![
+            transitions: vec![
                 place(None, vec![(RouteId(1), 1.0)], 0.0),
                 place(Some(RouteId(1)), vec![(RouteId(1), 0.25)], 0.75),
             ],
@@ -192,7 +193,7 @@ fn visit() -> KindView {
         predicted_wait_seconds: 4.0,
         newcomer_wait: Some((240.0, 300.0)),
         line: Some(suimon_line::View { waiting: 480, ..line }),
-        ends: SessionEnds { finished: 300, silent: 57, left: 3, failed: 2, resumed: 1 },
+        ends: SessionEnds { finished: 300, silent: 57, abandoned: 3, failed: 2, reopened: 1 },
         patience_source: "learned",
         ..KindView::default()
     }
@@ -239,7 +240,7 @@ async fn the_state_reads_back_as_it_was() {
     assert_eq!(state.version, "9.9.9");
     assert!(state.ready);
     assert_eq!(state.probing.as_deref(), Some("GET /search/\"x\""));
-    assert_eq!((state.totals.connections_displaced, state.totals.paused), (5, 6));
+    assert_eq!((state.totals.connections_displaced, state.totals.suspended), (5, 6));
     let search = &state.routes[1];
     assert_eq!((search.limit, search.in_flight, search.queued, search.offered), (Some(3), 3, 7, 110));
     assert_eq!(search.statuses.get("2xx"), Some(&90));
@@ -451,10 +452,10 @@ async fn what_was_learned_is_told_with_names() {
     assert_eq!(kind.ends, ["POST /logout"]);
     let search = "GET /search/\"x\"";
     assert_eq!((kind.visits.len(), kind.visits[0].route.as_str(), kind.visits[0].visits), (1, search, 1.5));
-    let [start, after] = kind.places.as_slice() else { panic!("{kind:?}") };
-    assert_eq!((start.after.as_deref(), start.next[0].share, start.ends), (None, 1.0, 0.0));
+    let [start, after] = kind.transitions.as_slice() else { panic!("{kind:?}") };
+    assert_eq!((start.after.as_deref(), start.next[0].share, start.ended_share), (None, 1.0, 0.0));
     assert_eq!(
-        (after.after.as_deref(), after.next[0].route.as_str(), after.ends),
+        (after.after.as_deref(), after.next[0].route.as_str(), after.ended_share),
         (Some(search), search, 0.75)
     );
     let route = &learned.routes[1];

@@ -76,12 +76,12 @@ fn picture(lines: &[LineState]) -> String {
         "line",
         "state",
         "present",
-        "drawn",
+        "issued",
         "called",
-        "claimed",
-        "came when called",
-        "begun/min",
-        "give up/min",
+        "admitted",
+        "shown up",
+        "admitted/min",
+        "abandonment/min",
     ];
     let mut rows = vec![headings.map(str::to_owned).to_vec()];
     rows.extend(lines.iter().map(row));
@@ -109,11 +109,11 @@ fn row(line: &LineState) -> Vec<String> {
         line.kind.clone(),
         state,
         line.present.to_string(),
-        line.drawn.to_string(),
+        line.issued.to_string(),
         line.called.to_string(),
-        line.claimed.to_string(),
+        line.admitted.to_string(),
         format!("{:.0} %", 100.0 * line.shown_up),
-        format!("{:.1}", 60.0 * line.per_second),
-        format!("{:.1} %", 6000.0 * line.leaving_per_second),
+        format!("{:.1}", 60.0 * line.admitted_per_second),
+        format!("{:.1} %", 6000.0 * line.abandonment_per_second),
     ]
 }

@@ -56,7 +56,7 @@ fn a_recorded_crowd_becomes_a_page_with_the_numbers_in_it() {
     // Everybody is in the bins and in the routes once, and the replay counts the same.
     let offered = number(&numbers, "/offered");
     assert!(offered > 100.0 && number(&numbers, "/changed") >= 1.0, "{ran:?}");
-    for (of_all, of_each) in [("offered", "offered"), ("refused", "refused"), ("left", "left")] {
+    for (of_all, of_each) in [("offered", "offered"), ("refused", "refused"), ("abandoned", "abandoned")] {
         let all = number(&numbers, &format!("/{of_all}"));
         assert!((sum(&numbers, "bins", of_each) - all).abs() < 0.5, "{of_each} in bins");
         assert!((sum(&numbers, "routes", of_each) - all).abs() < 0.5, "{of_each} by route");

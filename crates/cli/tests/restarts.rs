@@ -146,9 +146,9 @@ fn ten_restarts_in_a_rush_keep_the_order_and_invent_nobody() {
         end(gateway, if is_crash { libc::SIGKILL } else { libc::SIGTERM });
         gateway = start(&folder, &backend, 1);
         let there = line(&gateway);
-        let (drawn, present) = (there["drawn"].as_u64().unwrap(), there["present"].as_u64().unwrap());
+        let (issued, present) = (there["issued"].as_u64().unwrap(), there["present"].as_u64().unwrap());
         let known = visitors.len() as u64;
-        assert!((known..=known + 1).contains(&drawn), "round {round}: {there}");
+        assert!((known..=known + 1).contains(&issued), "round {round}: {there}");
         assert!(present <= known + 1, "round {round}: {there}");
         // It is recognised, whether it was written or not.
         let told = newcomer.poll(gateway.clients);
@@ -185,7 +185,7 @@ fn once_a_rush_is_over_no_restart_closes_the_site() {
     for _ in 0..300 {
         Visitor::new().ask(gateway.clients);
     }
-    assert_eq!(line(&gateway)["drawn"], 300, "a line has formed");
+    assert_eq!(line(&gateway)["issued"], 300, "a line has formed");
     // Nobody of them is ever heard of again.
     let since = Instant::now();
     while line(&gateway)["provisional"] != 0 {
@@ -197,7 +197,7 @@ fn once_a_rush_is_over_no_restart_closes_the_site() {
     for round in 0..4 {
         let gateway = start(&folder, &backend, 1000);
         let there = line(&gateway);
-        assert_eq!((&there["present"], &there["drawn"]), (&0.into(), &300.into()), "round {round}: {there}");
+        assert_eq!((&there["present"], &there["issued"]), (&0.into(), &300.into()), "round {round}: {there}");
         for _ in 0..4 {
             assert_eq!(Visitor::new().ask(gateway.clients).status, 200, "round {round}");
         }

@@ -376,7 +376,7 @@ pub struct Snapshot {
     /// Requests in the application, all routes together.
     pub in_flight: usize,
     /// Requests in the application that wait for their clients and hold no slot.
-    pub paused: usize,
+    pub suspended: usize,
     /// Sessions remembered.
     pub sessions: usize,
     /// Of these, those whose visitors carry a lease.
@@ -401,7 +401,7 @@ pub struct RouteView {
     /// Of these, requests whose client has disconnected.
     pub orphaned: usize,
     /// Beside these, requests whose client is waited for in the middle of its body.
-    pub paused: usize,
+    pub suspended: usize,
     /// Requests waiting.
     pub waiting: usize,
     /// Completions per second, over the last seconds.
@@ -446,7 +446,7 @@ impl GateState {
     }
 }
 
-/// How sessions of a kind ended. What was admitted or resumed is active, or has ended in one of
+/// How sessions of a kind ended. What was admitted or reopened is active, or has ended in one of
 /// four ways.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SessionEnds {
@@ -457,11 +457,11 @@ pub struct SessionEnds {
     pub silent: u64,
     /// The client disconnected before an answer came. Closing a page that keeps a request open
     /// looks the same.
-    pub left: u64,
+    pub abandoned: u64,
     /// No request after an error.
     pub failed: u64,
     /// Not an end: sessions taken to have ended that went on, and those of a gate before a restart.
-    pub resumed: u64,
+    pub reopened: u64,
 }
 
 /// One kind of session at one moment.
@@ -486,7 +486,7 @@ pub struct KindView {
     /// How they ended.
     pub ends: SessionEnds,
     /// Newcomers since the start, whatever their outcome.
-    pub came: u64,
+    pub newcomers: u64,
     /// Sessions admitted since the start.
     pub admitted: u64,
     /// Sessions per second that the law plans to admit; infinite if it admits everybody, 0 where it
@@ -508,7 +508,7 @@ pub struct KindView {
 }
 
 /// Conservation: `offered = completed + failed + abandoned + refused + waiting + in flight +
-/// paused`, after every event.
+/// suspended`, after every event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
     /// Requests that came.

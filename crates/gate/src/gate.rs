@@ -272,8 +272,8 @@ impl Gate {
             // A suspended request ends with its body, and its token reports that.
             Stage::Orphaned(_) | Stage::Suspended | Stage::Returning(_) => return,
             Stage::InApplication(since) => {
-                let ghost = self.requests.get_mut(request).expect("the request was there a line ago");
-                ghost.stage = Stage::Orphaned(since);
+                let orphaned = self.requests.get_mut(request).expect("the request was there a line ago");
+                orphaned.stage = Stage::Orphaned(since);
                 self.routes[entry.route.index()].orphaned += 1;
                 self.learn_patience(&entry, now, true);
                 return;
@@ -298,7 +298,7 @@ impl Gate {
                 self.note_load(now, entry.route);
                 if let Some((_, session)) = entry.session() {
                     self.sessions.waited(now, session, entry.arrived);
-                    self.sessions.came_to(session, Some(RequestTrouble::Left));
+                    self.sessions.came_to(session, Some(RequestTrouble::Abandoned));
                     self.visits.unanswered();
                     self.sessions.answered(now, session, entry.counted(), &mut self.visits);
                 }
@@ -318,7 +318,7 @@ impl Gate {
         let Permit { request: id } = permit;
         let entry =
             self.requests.remove(id).expect("a token is made for a request in the table and ends once");
-        let ghost = matches!(entry.stage, Stage::Orphaned(_));
+        let orphaned = matches!(entry.stage, Stage::Orphaned(_));
         let alone = entry.alone && self.has_cores_for_all();
         let route = &mut self.routes[entry.route.index()];
         let service = match entry.stage {
@@ -328,7 +328,7 @@ impl Gate {
                 now.secs_since(since)
             }
             Stage::Suspended => {
-                route.paused -= 1;
+                route.suspended -= 1;
                 entry.spent.as_secs_f64()
             }
             Stage::Returning(key) => {
@@ -340,9 +340,9 @@ impl Gate {
                 unreachable!("a token is given only to a request in the application")
             }
         };
-        route.orphaned -= usize::from(ghost);
+        route.orphaned -= usize::from(orphaned);
         let counted = match outcome {
-            Outcome::Completed | Outcome::Declined if ghost => &mut route.counts.abandoned,
+            Outcome::Completed | Outcome::Declined if orphaned => &mut route.counts.abandoned,
             Outcome::Completed | Outcome::Declined => &mut route.counts.completed,
             Outcome::Failed(_) => &mut route.counts.failed,
             Outcome::Abandoned => &mut route.counts.abandoned,
@@ -360,7 +360,7 @@ impl Gate {
         let end = RequestEnd { route: entry.route, request: id, service, progress };
         self.law.on_end(now, &end, &self.meters, &mut self.fresh);
         if let Some((_, session)) = entry.session() {
-            let trouble = trouble(outcome, ghost);
+            let trouble = trouble(outcome, orphaned);
             self.sessions.came_to(session, trouble);
             if trouble.is_some() {
                 self.visits.unanswered();
@@ -371,7 +371,7 @@ impl Gate {
                 self.sessions.end(session, &mut self.visits);
             }
         }
-        if !ghost {
+        if !orphaned {
             self.learn_patience(&entry, now, outcome == Outcome::Abandoned);
         }
         self.serve_route(now, entry.route);
@@ -392,7 +392,7 @@ impl Gate {
         let id = entry.route;
         let route = &mut self.routes[id.index()];
         route.in_flight -= 1;
-        route.paused += 1;
+        route.suspended += 1;
         self.in_flight -= 1;
         self.note_load(now, id);
         self.law.on_suspend(id, request);
@@ -412,7 +412,7 @@ impl Gate {
         }
         let id = entry.route;
         let route = &mut self.routes[id.index()];
-        route.paused -= 1;
+        route.suspended -= 1;
         entry.stage = Stage::Returning(route.queue.push(u32::MAX, request));
         self.waiting += 1;
         self.serve_route(now, id);
@@ -551,7 +551,7 @@ impl Gate {
             limit: self.limit(RouteId(index as u32)),
             in_flight: route.in_flight,
             orphaned: route.orphaned,
-            paused: route.paused,
+            suspended: route.suspended,
             waiting: route.queue.len(),
             rate: route.view_rate,
             service_seconds: route.view_service,
@@ -571,7 +571,7 @@ impl Gate {
             kinds: self.kinds.iter().map(kind_view).collect(),
             waiting: self.waiting,
             in_flight: self.in_flight,
-            paused: self.routes.iter().map(|route| route.paused).sum(),
+            suspended: self.routes.iter().map(|route| route.suspended).sum(),
             sessions: self.sessions.len(),
             leased_sessions: self.sessions.leased(),
             records: self.records.iter().copied().collect(),
@@ -643,14 +643,14 @@ impl Gate {
     }
 }
 
-/// Returns the outcome of a request that got no answer; `ghost`: its client had disconnected
+/// Returns the outcome of a request that got no answer; `orphaned`: its client had disconnected
 /// before.
-fn trouble(outcome: Outcome, ghost: bool) -> Option<RequestTrouble> {
+fn trouble(outcome: Outcome, orphaned: bool) -> Option<RequestTrouble> {
     match outcome {
         Outcome::Failed(Failure::BadRequest) => None,
         Outcome::Failed(_) => Some(RequestTrouble::Failed),
-        Outcome::Abandoned => Some(RequestTrouble::Left),
-        Outcome::Completed | Outcome::Declined => ghost.then_some(RequestTrouble::Left),
+        Outcome::Abandoned => Some(RequestTrouble::Abandoned),
+        Outcome::Completed | Outcome::Declined => orphaned.then_some(RequestTrouble::Abandoned),
     }
 }
 

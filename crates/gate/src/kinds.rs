@@ -78,7 +78,7 @@ pub(crate) struct KindGate {
     /// Whether newcomers are held only because nothing was known when they came.
     pub(crate) holds_blindly: bool,
     /// For display: newcomers in all, ...
-    came_in_all: u64,
+    newcomers: u64,
     /// ... and what was last shown of a law that goes by the number of sessions: whether it is
     /// full, and how many were refused until then.
     announced_full: bool,
@@ -116,7 +116,7 @@ impl KindGate {
             begun: RateMeter::new(now),
             rush: Rush::new(now),
             holds_blindly: false,
-            came_in_all: 0,
+            newcomers: 0,
             announced_full: false,
             refused_then: 0,
             away: false,
@@ -186,7 +186,7 @@ impl KindGate {
             begun,
             rush,
             holds_blindly,
-            came_in_all: _,
+            newcomers: _,
             announced_full: _,
             refused_then: _,
             away,
@@ -236,7 +236,7 @@ impl KindGate {
             begun: Persist::load(from)?,
             rush: Persist::load(from)?,
             holds_blindly: Persist::load(from)?,
-            came_in_all: 0,
+            newcomers: 0,
             announced_full: false,
             refused_then: 0,
             away: Persist::load(from)?,
@@ -370,7 +370,7 @@ impl KindGate {
     /// Takes note of a newcomer, whatever its outcome.
     pub(crate) fn comes(&mut self, now: Instant) {
         self.came.note();
-        self.came_in_all += 1;
+        self.newcomers += 1;
         self.rush.note(now, self.law.rate());
     }
 
@@ -487,7 +487,7 @@ impl KindGate {
             active: inputs.visits.under_way(self.id),
             remembered: inputs.active,
             ends: SessionEnds::default(),
-            came: self.came_in_all,
+            newcomers: self.newcomers,
             admitted: self.admitted,
             newcomer_wait: self.newcomer_wait(now),
             rate: self.law.rate().unwrap_or(0.0),

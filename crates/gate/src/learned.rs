@@ -69,9 +69,9 @@ pub struct LearnedKind {
     /// Sessions that ended and were learned from.
     pub ended: u64,
     /// Newcomers per second in the last minutes, including refused ones and those who came again.
-    pub came_per_second: Option<f64>,
+    pub newcomers_per_second: Option<f64>,
     /// Sessions admitted per second in the last minutes.
-    pub begun_per_second: Option<f64>,
+    pub admitted_per_second: Option<f64>,
     /// Newcomers refused since the start.
     pub refused: u64,
     /// Seconds a visitor waits for one answer.
@@ -81,7 +81,7 @@ pub struct LearnedKind {
     /// By [`RouteId`]: visits a session makes in all.
     pub visits: Vec<f64>,
     /// Where a session can be; places where none was seen are left out.
-    pub places: Vec<LearnedTransitions>,
+    pub transitions: Vec<LearnedTransitions>,
 }
 
 /// What comes next where a session stands.
@@ -94,5 +94,5 @@ pub struct LearnedTransitions {
     /// The routes that came next, and their shares.
     pub next: Vec<(RouteId, f64)>,
     /// The share of sessions that ended here.
-    pub ends: f64,
+    pub ended_share: f64,
 }

@@ -66,7 +66,7 @@ pub(crate) enum RequestTrouble {
     /// It failed.
     Failed,
     /// Its client disconnected before.
-    Left,
+    Abandoned,
 }
 
 suimon_model::saved_struct!(
@@ -212,7 +212,7 @@ impl Sessions {
     /// Takes note that `id`, which this gate has not admitted, is a session all the same: of a gate
     /// before it.
     pub(crate) fn resumes(&mut self, kind: KindId) {
-        self.ends_of(kind).resumed += 1;
+        self.ends_of(kind).reopened += 1;
     }
 
     fn ends_of(&mut self, kind: KindId) -> &mut SessionEnds {
@@ -393,7 +393,7 @@ impl Sessions {
     pub(crate) fn asks(&mut self, now: Instant, id: SessionId, route: RouteId, visits: &mut Visits) -> bool {
         // It has ended since: nothing of it is counted.
         let Some(session) = self.by_id.get_mut(&id) else { return false };
-        let resumed = (!session.active).then_some(session.kind);
+        let reopened = (!session.active).then_some(session.kind);
         let idle_before = session.idle_entry(id);
         let was_quiet = session.is_quiet() && self.quiet[session.stage].remove(&(session.heard, id));
         if !session.active {
@@ -452,8 +452,8 @@ impl Sessions {
             visits.request_begins(route);
         }
         relist(&mut self.idle, idle_before, session.idle_entry(id));
-        if let Some(kind) = resumed {
-            self.ends_of(kind).resumed += 1;
+        if let Some(kind) = reopened {
+            self.ends_of(kind).reopened += 1;
         }
         within_budget
     }
@@ -565,7 +565,7 @@ impl Sessions {
             // A visitor who says goodbye was answered.
             _ if !silent => &mut ends.finished,
             None => &mut ends.silent,
-            Some(RequestTrouble::Left) => &mut ends.left,
+            Some(RequestTrouble::Abandoned) => &mut ends.abandoned,
             Some(RequestTrouble::Failed) => &mut ends.failed,
         };
         *counted += 1;

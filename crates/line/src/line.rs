@@ -148,12 +148,12 @@ pub struct View {
     /// Whether it stands still because the application does not answer, whatever its operator has
     /// said.
     pub away: bool,
-    /// Numbers drawn, called and claimed since the line began, all lanes.
-    pub drawn: u64,
-    /// See `drawn`.
+    /// Tickets issued since the line began, all lanes, ...
+    pub issued: u64,
+    /// ... those called, ...
     pub called: u64,
-    /// See `drawn`.
-    pub claimed: u64,
+    /// ... and those whose holders were admitted.
+    pub admitted: u64,
     /// People present now, those called included.
     pub present: u64,
     /// Waiting visitors, as shown to those behind them: present and not admitted yet, or with a
@@ -165,10 +165,10 @@ pub struct View {
     pub expected: u64,
     /// Share of the recently called and expected visitors of the normal lane who came to the gate.
     pub shown_up: f64,
-    /// Admissions per second.
-    pub per_second: f64,
-    /// Share of those waiting that gives up each second.
-    pub leaving_per_second: f64,
+    /// Visitors admitted from the line per second.
+    pub admitted_per_second: f64,
+    /// Abandonment rate: share of the waiting visitors that gives up per second.
+    pub abandonment_per_second: f64,
 }
 
 /// What must survive a restart.
@@ -648,16 +648,16 @@ impl Line {
         View {
             state: self.state,
             away: self.away,
-            drawn: sum(Numbers::drawn),
+            issued: sum(Numbers::drawn),
             called: sum(Numbers::people_called),
-            claimed: self.claims,
+            admitted: self.claims,
             present: sum(|numbers| numbers.presence.present()),
             waiting: self.waiting(),
             provisional: sum(Numbers::provisional),
             expected: self.lanes.iter().map(|numbers| numbers.expected(numbers.called)).sum::<f64>() as u64,
             shown_up: self.lanes[Lane::Normal.index()].show(),
-            per_second: self.estimate.per_second(),
-            leaving_per_second: self.estimate.leaving(),
+            admitted_per_second: self.estimate.per_second(),
+            abandonment_per_second: self.estimate.leaving(),
         }
     }
 

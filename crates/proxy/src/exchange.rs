@@ -288,7 +288,7 @@ impl Drop for Exchange {
         let Some(slot) = self.slot.take() else {
             return;
         };
-        self.backend.telemetry.note_ghost();
+        self.backend.telemetry.note_disconnect_upstream();
         match (self.tally.on_client_disconnect, Handle::try_current()) {
             (OnClientDisconnect::Finish, Ok(runtime)) => {
                 slot.depart();

@@ -298,7 +298,7 @@ impl Gatekeeper {
             Some(GateAnswer::Start(start)) => Arrived::Admitted(self.admission(start)),
             Some(GateAnswer::Refuse(refusal)) => Arrived::TurnedAway(TurnedAway::Refused(refusal)),
             Some(GateAnswer::Wait(position)) => Arrived::TurnedAway(TurnedAway::InLine(position)),
-            Some(GateAnswer::Resumed) => unreachable!("what has just come was not paused"),
+            Some(GateAnswer::Resumed) => unreachable!("what has just come was not suspended"),
             None => {
                 let (sender, verdict) = oneshot::channel();
                 inner.waiters.insert(request, sender);
@@ -608,7 +608,7 @@ impl Waiting {
             Ok(GateAnswer::Start(start)) => Ok(self.keeper.admission(start)),
             Ok(GateAnswer::Refuse(refusal)) => Err(TurnedAway::Refused(refusal)),
             Ok(GateAnswer::Wait(position)) => Err(TurnedAway::InLine(position)),
-            Ok(GateAnswer::Resumed) => unreachable!("what waits for its first slot was not paused"),
+            Ok(GateAnswer::Resumed) => unreachable!("what waits for its first slot was not suspended"),
             // The sender goes only with a verdict or with the keeper, of which we hold a share.
             Err(_) => std::future::pending().await,
         }

@@ -134,7 +134,7 @@ async fn serve_parts(
         let answered =
             Box::pin(core.answer_waiting_room(waiting_room, &connection, &parts, &mut body, &context)).await;
         if answered.is_err() {
-            core.telemetry.note_gone_while_waiting();
+            core.telemetry.note_disconnect_waiting();
         }
         let close = close | spares_connection(&connection, parts.version);
         return answered

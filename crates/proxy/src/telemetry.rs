@@ -67,8 +67,8 @@ pub(crate) struct Telemetry {
     tunnels: AtomicUsize,
     warned_of_balancer: Mutex<Option<Instant>>,
     requests: AtomicU64,
-    gone_while_waiting: AtomicU64,
-    ghosts: AtomicU64,
+    disconnects_waiting: AtomicU64,
+    disconnects_upstream: AtomicU64,
 }
 
 /// What is counted of one route.
@@ -127,10 +127,10 @@ pub struct View {
     pub faults: u64,
     /// Requests answered 502 to 504 because of the application or the way to it.
     pub upstream_errors: u64,
-    /// Clients that left while they waited to be admitted.
-    pub gone_while_waiting: u64,
-    /// Clients that left while the application worked for them.
-    pub ghosts: u64,
+    /// Client disconnects while the request was held or queued.
+    pub disconnects_waiting: u64,
+    /// Client disconnects while the request was in the application.
+    pub disconnects_upstream: u64,
     /// Bytes of responses held for slow clients now.
     pub buffered_bytes: usize,
     /// Bytes of bodies of slow clients in files.
@@ -161,7 +161,7 @@ pub struct Recalled {
     /// Routes with a limit that was known.
     pub routes: usize,
     /// The version of the program that learned it.
-    pub by: String,
+    pub version: String,
 }
 
 /// What was learned of the application and its visitors, and the names of it.
@@ -367,8 +367,8 @@ impl Telemetry {
             tunnels: AtomicUsize::new(0),
             warned_of_balancer: Mutex::default(),
             requests: AtomicU64::new(0),
-            gone_while_waiting: AtomicU64::new(0),
-            ghosts: AtomicU64::new(0),
+            disconnects_waiting: AtomicU64::new(0),
+            disconnects_upstream: AtomicU64::new(0),
         }
     }
 
@@ -464,12 +464,12 @@ impl Telemetry {
         Arc::clone(&self.connections_displaced)
     }
 
-    pub(crate) fn note_gone_while_waiting(&self) {
-        self.gone_while_waiting.fetch_add(1, Relaxed);
+    pub(crate) fn note_disconnect_waiting(&self) {
+        self.disconnects_waiting.fetch_add(1, Relaxed);
     }
 
-    pub(crate) fn note_ghost(&self) {
-        self.ghosts.fetch_add(1, Relaxed);
+    pub(crate) fn note_disconnect_upstream(&self) {
+        self.disconnects_upstream.fetch_add(1, Relaxed);
     }
 
     pub(crate) fn note_connection_opened(&self) {
@@ -520,8 +520,8 @@ impl Telemetry {
             requests: self.requests.load(Relaxed),
             faults: self.faults.load(Relaxed),
             upstream_errors: self.upstream_errors.load(Relaxed),
-            gone_while_waiting: self.gone_while_waiting.load(Relaxed),
-            ghosts: self.ghosts.load(Relaxed),
+            disconnects_waiting: self.disconnects_waiting.load(Relaxed),
+            disconnects_upstream: self.disconnects_upstream.load(Relaxed),
             buffered_bytes,
             spooled_bytes: 0,
             refusals: refusals.filter(|(_, count)| *count > 0).collect(),

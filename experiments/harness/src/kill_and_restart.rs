@@ -104,7 +104,7 @@ struct Look {
     in_flight: usize,
     refused: u64,
     upstream_errors: u64,
-    gone_while_waiting: u64,
+    disconnects_waiting: u64,
     node: String,
 }
 
@@ -286,7 +286,7 @@ impl Look {
             in_flight: state.totals.in_flight,
             refused: state.refusals.iter().map(|reason| reason.count).sum(),
             upstream_errors: state.totals.upstream_errors,
-            gone_while_waiting: state.totals.gone_while_waiting,
+            disconnects_waiting: state.totals.disconnects_waiting,
             node: state.nodes.first().map(|node| node.status.clone()).unwrap_or_default(),
         }
     }

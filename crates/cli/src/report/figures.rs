@@ -49,12 +49,12 @@ pub(super) fn entries(timeline: &Timeline) -> Plot {
 pub(super) fn requests(timeline: &Timeline) -> Plot {
     let rate = |count: fn(&Bin) -> u64| over_time(timeline, &|bin, length| count(bin) as f64 / length);
     over(timeline, "Requests", Axis::new("requests per second").from(0.0))
-        .describe("Requests a second: those that came, were let in, were shown a place in line, were refused, and whose clients left.")
+        .describe("Requests a second: those that came, were let in, were shown a place in line, were refused, and were abandoned.")
         .series(Series::line("came", Hue::Grey, rate(|bin| bin.came)))
         .series(Series::line("let in", Hue::Blue, rate(|bin| bin.let_in)))
         .series(Series::line("waiting page", Hue::Purple, rate(|bin| bin.waiting_pages)))
         .series(Series::line("refused", Hue::Vermilion, rate(|bin| bin.refused)))
-        .series(Series::line("left", Hue::Amber, rate(|bin| bin.left)))
+        .series(Series::line("abandoned", Hue::Amber, rate(|bin| bin.abandoned)))
 }
 
 /// Returns the limits of the routes with most work.

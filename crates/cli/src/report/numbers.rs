@@ -35,7 +35,7 @@ pub(super) fn of(found: &Found) -> Value {
         "refusals": refusals,
         "waiting_pages": figures.waiting_pages,
         "visitors": visitors(&timeline.visitors),
-        "left": left(timeline),
+        "abandoned": abandoned(timeline),
         "wait_mean_s": figures.wait_mean.as_secs_f64(),
         "wait_p95_s": figures.wait_p95.as_secs_f64(),
         "decided": replay.decided,
@@ -48,9 +48,9 @@ pub(super) fn of(found: &Found) -> Value {
     })
 }
 
-/// Returns how many clients left, waiting or served.
-pub(super) fn left(timeline: &Timeline) -> u64 {
-    timeline.bins.iter().map(|bin| bin.left).sum()
+/// Returns how many requests were abandoned, waiting or served.
+pub(super) fn abandoned(timeline: &Timeline) -> u64 {
+    timeline.bins.iter().map(|bin| bin.abandoned).sum()
 }
 
 /// Returns the name of a route or a kind.
@@ -69,22 +69,22 @@ pub(super) fn finished(ends: &SessionEnds) -> u64 {
 /// Returns how many sessions were lost: those of which nothing more came after an error, or whose
 /// visitors left before an answer.
 pub(super) fn lost(ends: &SessionEnds) -> u64 {
-    ends.failed + ends.left
+    ends.failed + ends.abandoned
 }
 
 fn visitors(visitors: &Visitors) -> Value {
     let ends = &visitors.ends;
     json!({
-        "came": visitors.came,
+        "newcomers": visitors.newcomers,
         "sessions_began": visitors.began,
         "sessions_finished": ends.finished,
         "sessions_silent": ends.silent,
-        "sessions_left": ends.left,
+        "sessions_abandoned": ends.abandoned,
         "sessions_failed": ends.failed,
-        "sessions_resumed": ends.resumed,
-        "places_drawn": visitors.drawn,
-        "places_claimed": visitors.claimed,
-        "gave_up": visitors.gave_up(),
+        "sessions_reopened": ends.reopened,
+        "tickets_issued": visitors.issued,
+        "tickets_admitted": visitors.admitted,
+        "tickets_abandoned": visitors.abandoned(),
         "in_line_max": visitors.in_line_max,
         "polls": visitors.polls,
         "entry_wait_p50_s": visitors.waits.quantile_s(0.5),
@@ -98,7 +98,7 @@ fn route(route: &RouteLine) -> Value {
         "offered": route.came,
         "completed": route.completed,
         "failed": route.failed,
-        "left": route.left,
+        "abandoned": route.abandoned,
         "refused": route.refused,
         "waiting_pages": route.waiting_pages,
         "wait_p50_s": route.waits.quantile_s(0.5),
@@ -119,7 +119,7 @@ fn bin(bin: &Bin) -> Value {
         "sessions_lost": lost(&bin.ends),
         "entry_wait_p50_s": bin.entries.quantile_s(0.5),
         "entry_wait_p95_s": bin.entries.quantile_s(0.95),
-        "left": bin.left,
+        "abandoned": bin.abandoned,
         "wait_p50_s": bin.waits.quantile_s(0.5),
         "wait_p95_s": bin.waits.quantile_s(0.95),
         "limits": bin.gate.limits,

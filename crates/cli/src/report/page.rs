@@ -2,7 +2,7 @@
 
 use super::Found;
 use super::figures;
-use super::numbers::{finished, left, lost, name};
+use super::numbers::{abandoned, finished, lost, name};
 use crate::numbers::{count, rate, time};
 use crate::page::{self, both_widths, escape, half};
 use serde_json::Value;
@@ -141,17 +141,17 @@ fn lead_of_visitors(visitors: &Visitors) -> String {
     }
     let ends = &visitors.ends;
     let mut text = format!(
-        " Of {} newcomers {} began a session; {} sessions ended as the application said, {} with silence after an answer, {} were left before an \
-         answer came, and {} ended in an error.",
-        visitors.came, visitors.began, ends.finished, ends.silent, ends.left, ends.failed
+        " Of {} newcomers {} began a session; {} sessions ended as the application said, {} with silence after an answer, {} were abandoned \
+         before a response, and {} ended in an error.",
+        visitors.newcomers, visitors.began, ends.finished, ends.silent, ends.abandoned, ends.failed
     );
-    if visitors.drawn > 0 {
+    if visitors.issued > 0 {
         let quantile = |q| visitors.waits.quantile_s(q).map_or_else(none, short);
         text.push_str(&format!(
-            " {} places in line were drawn, {} of their holders gave up, and {} still waited at the end; half of the admitted visitors had waited for no more \
+            " {} tickets were issued; {} of their holders gave up, and {} still waited at the end; half of the admitted visitors had waited for no more \
              than {}, 95 of 100 for no more than {}.",
-            visitors.drawn,
-            visitors.gave_up(),
+            visitors.issued,
+            visitors.abandoned(),
             visitors.still_waiting,
             quantile(0.5),
             quantile(0.95)
@@ -165,7 +165,7 @@ fn lead(found: &Found) -> String {
     let began = httpdate::fmt_http_date(UNIX_EPOCH + replay.began);
     let runs = if replay.runs > 1 { format!(" in {} runs", replay.runs) } else { String::new() };
     format!(
-        "{} from {began} on{runs}.{} {} requests came: {} were let in, {} were shown a place in line, {} were refused, and {} clients left. \
+        "{} from {began} on{runs}.{} {} requests came: {} were let in, {} were shown a place in line, {} were refused, and {} were abandoned. \
          Requests that were let in had waited, held or queued, for {} at the mean, 95 of 100 of them for no more than {}.",
         span(found.timeline().seconds()),
         lead_of_visitors(&found.timeline().visitors),
@@ -173,7 +173,7 @@ fn lead(found: &Found) -> String {
         figures.admitted,
         figures.waiting_pages,
         figures.refused,
-        left(found.timeline()),
+        abandoned(found.timeline()),
         time(figures.wait_mean.as_secs_f64()),
         time(figures.wait_p95.as_secs_f64())
     )
@@ -247,7 +247,7 @@ fn drawings(page: &mut String, timeline: &Timeline) -> Result {
 fn routes_words(timeline: &Timeline) -> String {
     let shown = timeline.routes.iter().filter(|route| route.came > 0).count();
     match shown.saturating_sub(ROUTES_MAX) {
-        0 => "What became of the requests of each route. Times are of all that were let in; left: clients gone, waiting or served.".to_owned(),
+        0 => "What became of the requests of each route. Times are of all that were let in; abandoned: client disconnects, waiting or served.".to_owned(),
         more => format!("The {ROUTES_MAX} routes asked for most; {more} more are in the numbers."),
     }
 }
@@ -259,7 +259,7 @@ const COLUMNS: [Column; 10] = [
     ("came", |route| route.came.to_string()),
     ("completed", |route| route.completed.to_string()),
     ("failed", |route| route.failed.to_string()),
-    ("left", |route| route.left.to_string()),
+    ("abandoned", |route| route.abandoned.to_string()),
     ("refused", |route| route.refused.to_string()),
     ("waiting page", |route| route.waiting_pages.to_string()),
     ("waited, half", |route| quantile(&route.waits, 0.5)),

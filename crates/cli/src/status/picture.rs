@@ -17,11 +17,11 @@ const KIND_COLUMNS: usize = 12;
 /// What the words mean, for first-time readers; docs/glossary.md has them all.
 const LEGEND: [&str; 6] = [
     "in line: has a position in the waiting room, not admitted yet; held: newcomer whose request is kept open at the session gate",
-    "queued: request of an admitted session that waits for a slot of its route; inside: active sessions",
-    "let in/s: admitted sessions, of the planned rate; ended/s: sessions that ended after a response; failed: after an error",
+    "queued: request of an admitted session that waits for a slot of its route; active: active sessions",
+    "admitted/s: admitted sessions per second, of the admission rate; ended/s: sessions that ended after a response; failed: after an error",
     "wait: predicted wait of a newcomer; waited: waits in line of visitors admitted in the last five minutes",
     "refused: turned away without a position in line; waiting pages and polls are counted separately and are not errors",
-    "ghosts: orphaned requests, in the application after a client disconnect; left: client disconnects before a response",
+    "orphaned: in the application after a client disconnect; abandoned: client disconnects before a response",
 ];
 
 use Align::{Left, Right};
@@ -137,17 +137,17 @@ fn head(state: &State, columns: usize) -> Vec<Line> {
         let text = format!("  {displaced} closed to make room for others: limits.connections was reached");
         lines.push(Line::default().plain(&text));
     }
-    if totals.paused > 0 {
-        let paused = counted(totals.paused as u64, "request");
-        let text = format!("  {paused} suspended: no slot until the client continues its body");
+    if totals.suspended > 0 {
+        let suspended = counted(totals.suspended as u64, "request");
+        let text = format!("  {suspended} suspended: no slot until the client continues its body");
         lines.push(Line::default().plain(&text));
     }
     for (count, what) in [
-        (totals.gone_while_waiting, "left while they were held or queued"),
-        (totals.ghosts, "left while the application worked for them"),
+        (totals.disconnects_waiting, "while the request was held or queued"),
+        (totals.disconnects_upstream, "while the request was in the application"),
     ] {
         if count > 0 {
-            lines.push(Line::default().plain(&format!("  {} {what}", counted(count, "client"))));
+            lines.push(Line::default().plain(&format!("  {} {what}", counted(count, "client disconnect"))));
         }
     }
     lines
@@ -185,11 +185,12 @@ fn kinds(kinds: &[KindState]) -> String {
     if kinds.is_empty() {
         return String::new();
     }
-    let mut rows = vec![row(&["kind", "gate", "in line", "held", "inside", "let in/s", "ended/s", "wait"])];
+    let mut rows = vec![row(&["kind", "gate", "in line", "held", "active", "admitted/s", "ended/s", "wait"])];
     for kind in kinds {
         let rates = &kind.last_minute;
-        let planned =
-            kind.planned_per_second.map_or_else(String::new, |planned| format!(" of {}", rate(planned)));
+        let planned = kind
+            .admission_rate_per_second
+            .map_or_else(String::new, |planned| format!(" of {}", rate(planned)));
         rows.push(vec![
             short(&kind.name, KIND_COLUMNS),
             gate(kind),
@@ -227,9 +228,9 @@ fn gate(kind: &KindState) -> String {
 /// Returns what else is to be said of a kind.
 fn details(kind: &KindState, several: bool) -> Vec<String> {
     let name = if several { format!("{}: ", short(&kind.name, KIND_COLUMNS)) } else { String::new() };
-    let KindState { admitted, finished, silent, left, failed, refused, .. } = kind;
+    let KindState { admitted, finished, silent, abandoned, failed, refused, .. } = kind;
     let mut lines = vec![format!(
-        "{name}{admitted} let in: {} ended, {left} left, {failed} failed; {refused} refused",
+        "{name}{admitted} admitted: {} ended, {abandoned} abandoned, {failed} failed; {refused} refused",
         finished + silent
     )];
     let wait = &kind.wait;
@@ -274,10 +275,10 @@ fn routes(state: &State, most: usize) -> String {
         "takes",
         "p99",
         "failed",
-        "left",
+        "abandoned",
         "done",
         "refused",
-        "ghosts",
+        "orphaned",
         "",
     ])];
     // The last line says how many are left out.
@@ -301,7 +302,7 @@ fn routes(state: &State, most: usize) -> String {
             route.abandoned.to_string(),
             route.completed.to_string(),
             route.refused.to_string(),
-            route.ghosts.to_string(),
+            route.orphaned.to_string(),
             if probed { "limit under trial".to_string() } else { String::new() },
         ]);
     }

@@ -41,22 +41,22 @@ impl Gate {
         let places = std::iter::once(None).chain(self.visits.routes().map(Some));
         LearnedKind {
             ended: self.visits.ended(kind.id),
-            came_per_second: kind.came.per_second(),
-            begun_per_second: kind.begun.per_second(),
+            newcomers_per_second: kind.came.per_second(),
+            admitted_per_second: kind.begun.per_second(),
             refused: kind.refused,
             patience: kind.patience(),
             patience_source: kind.patience_source(),
             visits: self.visits.routes().map(|route| self.visits.per_session(kind.id, route)).collect(),
-            places: places.filter_map(|after| self.learned_place(kind.id, after)).collect(),
+            transitions: places.filter_map(|after| self.learned_transitions(kind.id, after)).collect(),
         }
     }
 
     /// Returns what comes next there, if anybody was seen there.
-    fn learned_place(&self, kind: KindId, after: Option<RouteId>) -> Option<LearnedTransitions> {
+    fn learned_transitions(&self, kind: KindId, after: Option<RouteId>) -> Option<LearnedTransitions> {
         let (seen, shares) = self.visits.next(kind, after.map_or(LastRoute::START, LastRoute::at));
         let next = (0u32..).map(RouteId).zip(shares.iter().copied()).filter(|(_, share)| *share >= SHARE_MIN);
-        let ends = (1.0 - shares.iter().sum::<f64>()).clamp(0.0, 1.0);
-        (seen > 0).then(|| LearnedTransitions { after, seen, next: next.collect(), ends })
+        let ended_share = (1.0 - shares.iter().sum::<f64>()).clamp(0.0, 1.0);
+        (seen > 0).then(|| LearnedTransitions { after, seen, next: next.collect(), ended_share })
     }
 }
 
@@ -107,7 +107,7 @@ mod tests {
         let mut gate = Gate::new(Params { cores: 1, ..Params::default() }, start);
         let routes = [0, 1].map(|_| gate.declare_route(start, RouteMode::Enforce));
         gate.declare_kind(start, KindParams::default());
-        assert_eq!((gate.learned().think, gate.learned().kinds[0].places.len()), (None, 0));
+        assert_eq!((gate.learned().think, gate.learned().kinds[0].transitions.len()), (None, 0));
         // A front page, and for two in three a second page a second later: 30 sessions, one every
         // two seconds.
         for number in 0..30 {
@@ -127,19 +127,20 @@ mod tests {
         );
         let kind = &learned.kinds[0];
         assert_eq!((kind.ended, kind.refused, kind.patience_source), (30, 0, "assumed"));
-        let begin = kind.places.iter().find(|place| place.after.is_none()).expect("all began");
-        assert_eq!((begin.next[0].0, begin.ends), (routes[0], 0.0));
-        let front = kind.places.iter().find(|place| place.after == Some(routes[0])).expect("all were there");
+        let begin = kind.transitions.iter().find(|place| place.after.is_none()).expect("all began");
+        assert_eq!((begin.next[0].0, begin.ended_share), (routes[0], 0.0));
+        let front =
+            kind.transitions.iter().find(|place| place.after == Some(routes[0])).expect("all were there");
         assert!(
-            (front.ends - 1.0 / 3.0).abs() < 0.1 && (front.next[0].1 - 2.0 / 3.0).abs() < 0.1,
+            (front.ended_share - 1.0 / 3.0).abs() < 0.1 && (front.next[0].1 - 2.0 / 3.0).abs() < 0.1,
             "{front:?}"
         );
         let alone = |route: usize| learned.routes[route].took_alone.expect("nobody else was there");
         assert!((alone(0).mean - COST).abs() < 1e-6 && (alone(1).mean - 2.0 * COST).abs() < 1e-6);
         assert_eq!((alone(0).count, alone(1).count, learned.routes[0].saturated), (30, 20, None));
-        let came = kind.came_per_second.expect("windows are over");
+        let came = kind.newcomers_per_second.expect("windows are over");
         assert!(
-            came > 0.05 && kind.begun_per_second == Some(came),
+            came > 0.05 && kind.admitted_per_second == Some(came),
             "half a second a while, then none: {came}"
         );
     }

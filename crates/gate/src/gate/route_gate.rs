@@ -28,7 +28,7 @@ pub(super) struct Route {
     pub(super) in_flight: usize,
     pub(super) orphaned: usize,
     /// Beside those in flight, suspended requests.
-    pub(super) paused: usize,
+    pub(super) suspended: usize,
     pub(super) capacity: Capacity,
     pub(super) forecast: Forecast,
     /// When the last tick was, and when somebody waited last.
@@ -69,7 +69,7 @@ impl Route {
             queue: Queue::default(),
             in_flight: 0,
             orphaned: 0,
-            paused: 0,
+            suspended: 0,
             capacity: Capacity::new(now, meter),
             forecast: Forecast::default(),
             tick_begin: meter.read(now),

@@ -21,7 +21,7 @@ suimon_model::saved_struct!(Route {
     queue,
     in_flight,
     orphaned,
-    paused,
+    suspended,
     capacity,
     forecast,
     tick_begin,
@@ -147,7 +147,7 @@ impl Gate {
 
     fn requests_are_sound(&self) -> bool {
         let mut in_flight = vec![(0, 0); self.routes.len()];
-        let mut paused = vec![0; self.routes.len()];
+        let mut suspended = vec![0; self.routes.len()];
         let mut queued = vec![0; self.routes.len()];
         let mut in_line = vec![0; self.kinds.len()];
         let mut awaiting = 0;
@@ -177,7 +177,7 @@ impl Gate {
                     true
                 }
                 (Stage::Suspended, _) => {
-                    paused[route] += 1;
+                    suspended[route] += 1;
                     true
                 }
                 (Stage::Orphaned(_), _) => {
@@ -193,7 +193,7 @@ impl Gate {
         let flights = self.routes.iter().map(|route| (route.in_flight, route.orphaned));
         let waiting: usize = queued.iter().chain(&in_line).sum::<usize>() + awaiting;
         flights.eq(in_flight.iter().copied())
-            && self.routes.iter().map(|route| route.paused).eq(paused)
+            && self.routes.iter().map(|route| route.suspended).eq(suspended)
             && self.routes.iter().map(|route| route.queue.len()).eq(queued)
             && self.kinds.iter().map(|kind| kind.held.len()).eq(in_line)
             && self.waiting == waiting

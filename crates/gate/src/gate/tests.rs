@@ -395,10 +395,10 @@ impl Shell {
         // Those who wait for a slot of theirs again are in the application.
         let again = snapshot.waiting.checked_sub(self.waiting.len());
         prop_assert_eq!(
-            again.map(|again| snapshot.in_flight + snapshot.paused + again),
+            again.map(|again| snapshot.in_flight + snapshot.suspended + again),
             Some(self.running.len())
         );
-        let inside = snapshot.in_flight + snapshot.waiting + snapshot.paused;
+        let inside = snapshot.in_flight + snapshot.waiting + snapshot.suspended;
         prop_assert_eq!(self.offered, ended + inside as u64, "conservation");
         prop_assert!(snapshot.sessions <= 60 + inside);
         // A request that waits at a route waits as part of a session: an admitted visitor never
@@ -419,10 +419,10 @@ impl Shell {
     /// brought back it is not known what was before.
     fn check_sessions(&self) -> Result<(), TestCaseError> {
         for kind in self.gate.snapshot(self.now).kinds {
-            let SessionEnds { finished, silent, left, failed, resumed } = kind.ends;
-            let known = finished + silent + left + failed + kind.active as u64;
+            let SessionEnds { finished, silent, abandoned, failed, reopened } = kind.ends;
+            let known = finished + silent + abandoned + failed + kind.active as u64;
             // A visitor admitted twice, by two tabs, begins one session.
-            prop_assert!(known <= kind.admitted + resumed, "{kind:?}");
+            prop_assert!(known <= kind.admitted + reopened, "{kind:?}");
         }
         Ok(())
     }
@@ -431,8 +431,8 @@ impl Shell {
     fn check_line(&self, (before, admitted_before): &(suimon_line::View, u64)) -> Result<(), TestCaseError> {
         use suimon_line::LineStatus;
         let (line, admitted) = self.line();
-        prop_assert!(line.claimed <= admitted && line.called <= line.drawn, "{line:?}");
-        prop_assert!(line.called >= before.called && line.claimed >= before.claimed, "{line:?}");
+        prop_assert!(line.admitted <= admitted && line.called <= line.issued, "{line:?}");
+        prop_assert!(line.called >= before.called && line.admitted >= before.admitted, "{line:?}");
         // An opening may come while an event is played.
         let stands = |state: LineStatus| matches!(state, LineStatus::Paused | LineStatus::Closed);
         if stands(before.state) && stands(line.state) {
@@ -446,7 +446,7 @@ impl Shell {
             );
         }
         if (before.state, line.state) == (LineStatus::Closed, LineStatus::Closed) {
-            prop_assert_eq!(line.drawn, before.drawn, "somebody drew though there is nothing to wait for");
+            prop_assert_eq!(line.issued, before.issued, "somebody drew though there is nothing to wait for");
         }
         Ok(())
     }

@@ -124,7 +124,7 @@ fn a_number_begins_one_session() {
     let mut line = line();
     let places = draw(&mut line, 3);
     assert!(line.claimed(places[1]) && !line.claimed(places[1]));
-    assert_eq!(line.view().claimed, 1);
+    assert_eq!(line.view().admitted, 1);
     assert!(line.contact(second(1.0), places[1]).is_called(), "a visitor who comes again is told so");
     assert_eq!(line.view().present, 0, "and is not counted again");
 }
@@ -153,11 +153,11 @@ fn what_is_told_holds_people_going_on_to_give_up_and_nobody_giving_up() {
     assert!(going_on < nobody && going_on > nobody / 2.0, "{going_on} {nobody}");
     assert!(wait.low < seconds(going_on) && wait.high > seconds(nobody), "{going_on} {nobody} {wait:?}");
     let view = line.view();
-    assert!((view.per_second - 2.0).abs() < 0.1, "{view:?}");
+    assert!((view.admitted_per_second - 2.0).abs() < 0.1, "{view:?}");
     // Some of those counted have gone since: between 45 and 120 seconds' worth, by where in the
     // period it is.
-    let there = nobody * view.per_second / wait.ahead as f64;
-    let gone = |seconds: f64| suimon_model::real::exp(-view.leaving_per_second * seconds);
+    let there = nobody * view.admitted_per_second / wait.ahead as f64;
+    let gone = |seconds: f64| suimon_model::real::exp(-view.abandonment_per_second * seconds);
     assert!((gone(120.0)..=gone(45.0)).contains(&there), "{there}: {wait:?}, {view:?}");
 }
 
@@ -297,7 +297,7 @@ fn numbers_skipped_at_a_crash_are_nobodys_however_often_it_happens() {
         let view = line.view();
         // Of each crash before, one that was written and one that was not.
         let known = 2 * (crashed_with.len() as u64 - 1);
-        assert_eq!((view.drawn, view.present, line.waiting()), (200 + known, 200, 200), "start {start}");
+        assert_eq!((view.issued, view.present, line.waiting()), (200 + known, 200, 200), "start {start}");
         // Drawn when nothing was written any more: present as soon as it is heard of, in its place.
         let lost = *crashed_with.last().unwrap();
         assert_eq!(waiting(line.contact(second(at), lost)).ahead, 200, "start {start}");
@@ -314,7 +314,7 @@ fn numbers_skipped_at_a_crash_are_nobodys_however_often_it_happens() {
     }
     let fresh = line.draw(Lane::Normal).expect("there is room");
     assert_eq!(waiting(line.contact(second(at), fresh)).ahead, 200);
-    assert_eq!((line.view().drawn, line.view().present), (221, 201));
+    assert_eq!((line.view().issued, line.view().present), (221, 201));
 }
 
 #[test]
@@ -380,13 +380,13 @@ fn while_the_application_is_away_nobody_is_called_and_no_turn_is_lost() {
     pass(&mut line, 4.0, 14.0, 2.0);
     (0..10).for_each(|index| assert!(line.claimed(places[index])));
     pass(&mut line, 14.0, 15.0, 2.0);
-    let (called, known) = (line.view().called, line.view().per_second);
+    let (called, known) = (line.view().called, line.view().admitted_per_second);
     let before = waiting(line.contact(second(15.0), places[300]));
     line.application(false);
     for at in 15..75 {
         all_ask(&mut line, &places[10..], f64::from(at));
         pass(&mut line, f64::from(at), f64::from(at) + 1.0, 2.0);
-        assert_eq!((line.view().called, line.view().per_second), (called, known), "{at}");
+        assert_eq!((line.view().called, line.view().admitted_per_second), (called, known), "{at}");
         let PositionStatus::ApplicationDown(wait) = line.contact(second(f64::from(at)), places[300]) else {
             panic!("{at}")
         };
@@ -490,7 +490,7 @@ proptest! {
                 Step::Restart => line = Line::resume(Params::default(), second(now), &line.saved(), 3),
             }
             let view = line.view();
-            prop_assert!(view.called >= called && view.called <= view.drawn, "{view:?}, called before: {called}");
+            prop_assert!(view.called >= called && view.called <= view.issued, "{view:?}, called before: {called}");
             prop_assert!(view.expected <= view.called);
             called = view.called;
             let mut out = Writer::default();

@@ -205,7 +205,7 @@ struct LeftWaiting<'a> {
 impl Drop for LeftWaiting<'_> {
     fn drop(&mut self) {
         if let Some(telemetry) = self.telemetry {
-            telemetry.note_gone_while_waiting();
+            telemetry.note_disconnect_waiting();
         }
     }
 }

@@ -82,7 +82,7 @@ impl Core {
                 context.error_format.fault(fault, &self.pages)
             }
             NotAdmitted::Gone => {
-                self.telemetry.note_gone_while_waiting();
+                self.telemetry.note_disconnect_waiting();
                 return Err(ClientGone);
             }
         };

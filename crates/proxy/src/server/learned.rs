@@ -71,7 +71,7 @@ pub(super) fn recall(
     let recalled = Recalled {
         age,
         routes: knowledge.routes.iter().filter(|route| route.law.is_some()).count(),
-        by: remembered.program.clone(),
+        version: remembered.program.clone(),
     };
     tracing::info!(
         "starting with state learned {} ago: limits of {} routes and the paths of their visitors ({})",

@@ -13,7 +13,7 @@ pub(super) fn show_as_one(routes: &mut [RouteView]) {
         all.limit = all.limit.zip(share.limit).map(|(all, own)| all + own);
         all.in_flight += share.in_flight;
         all.orphaned += share.orphaned;
-        all.paused += share.paused;
+        all.suspended += share.suspended;
         all.waiting += share.waiting;
         all.rate += share.rate;
         busy_seconds += share.rate * share.service_seconds;

@@ -183,9 +183,9 @@ async fn requests_that_could_not_be_connected_for_wait_for_the_application_and_r
         })
     };
     let newcomer = asks("POST", "user-agent", "a newcomer".to_owned());
-    until("it waits", || gateway.view().gate.paused == 1).await;
+    until("it waits", || gateway.view().gate.suspended == 1).await;
     let insider = asks("PUT", "cookie", inside);
-    until("it waits", || gateway.view().gate.paused + gateway.waiting() == 2).await;
+    until("it waits", || gateway.view().gate.suspended + gateway.waiting() == 2).await;
     assert_eq!(gateway.in_flight(), 0, "without a slot");
     let _app = app_at(address).await;
     for asked in [newcomer, insider] {
@@ -193,7 +193,7 @@ async fn requests_that_could_not_be_connected_for_wait_for_the_application_and_r
         assert_eq!(answer.status, 200);
         assert!(answer.text().starts_with("12 "), "with all of their body: {}", answer.text());
     }
-    assert_eq!((gateway.view().gate.paused, gateway.in_flight()), (0, 0));
+    assert_eq!((gateway.view().gate.suspended, gateway.in_flight()), (0, 0));
 }
 
 #[tokio::test]
@@ -208,14 +208,16 @@ async fn a_request_that_could_not_be_connected_for_is_told_so_once_it_has_waited
     let began = std::time::Instant::now();
     assert_eq!(gateway.ask(get("/page", &[("cookie", &inside)])).await.status, 502);
     assert!(began.elapsed() >= Duration::from_millis(350), "{:?}", began.elapsed());
-    until("it holds nothing", || gateway.view().gate.paused + gateway.in_flight() == 0).await;
+    until("it holds nothing", || gateway.view().gate.suspended + gateway.in_flight() == 0).await;
     // A client that leaves meanwhile holds nothing either.
     let mut left = connect(gateway.plain).await;
     let sent = format!("GET /page HTTP/1.1\r\nhost: shop.example\r\ncookie: {inside}\r\n\r\n");
     tokio::io::AsyncWriteExt::write_all(&mut left, sent.as_bytes()).await.unwrap();
     drop(left);
-    until("it holds nothing", || gateway.view().gate.paused + gateway.in_flight() + gateway.waiting() == 0)
-        .await;
+    until("it holds nothing", || {
+        gateway.view().gate.suspended + gateway.in_flight() + gateway.waiting() == 0
+    })
+    .await;
 }
 
 #[tokio::test]

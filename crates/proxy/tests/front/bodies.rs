@@ -180,14 +180,14 @@ async fn uploads_that_drip_hold_no_worker_of_the_application() {
         for _ in 0..8 {
             drips.spawn(drip(connect(gateway.plain).await, begin.clone(), piece));
         }
-        until("all have begun, without a slot", || gateway.view().gate.paused == 8).await;
+        until("all have begun, without a slot", || gateway.view().gate.suspended == 8).await;
         until("some of it is in a file", || !is_spooled || gateway.view().spooled_bytes > 0).await;
         assert_eq!(app.busy(), 0, "the application knows of none");
         serves(&gateway).await;
         drop(drips);
         until("nothing is left", || gateway.view().connections_open == 0).await;
         until("nor held", || gateway.view().buffered_bytes == 0 && gateway.view().spooled_bytes == 0).await;
-        until("nor counted", || (gateway.in_flight(), gateway.view().gate.paused) == (0, 0)).await;
+        until("nor counted", || (gateway.in_flight(), gateway.view().gate.suspended) == (0, 0)).await;
     }
 }
 
@@ -279,7 +279,7 @@ async fn streams_of_uploads_that_drip_over_http2_hold_no_worker_of_the_applicati
             }
         });
     }
-    until("all have begun, without a slot", || gateway.view().gate.paused == 24).await;
+    until("all have begun, without a slot", || gateway.view().gate.suspended == 24).await;
     assert_eq!(app.busy(), 0, "the application knows of none");
     serves(&gateway).await;
 }
@@ -403,7 +403,7 @@ async fn bodies_that_nobody_would_stream_are_kept_and_of_others_all_but_a_few() 
         for _ in 0..12 {
             drips.spawn(drip(connect(gateway.plain).await, begin.clone(), piece));
         }
-        until("all are there", || gateway.view().gate.paused == 12).await;
+        until("all are there", || gateway.view().gate.suspended == 12).await;
         assert_eq!(app.busy(), most, "{head}");
         drips.shutdown().await;
         until("nothing is left", || gateway.view().connections_open == 0 && app.busy() == 0).await;
@@ -429,7 +429,7 @@ async fn a_body_that_came_quickly_and_then_drips_holds_no_worker_that_is_missed_
         for _ in 0..4 {
             drips.spawn(drip(connect(gateway.plain).await, begin.clone(), piece));
         }
-        until("they are kept", || gateway.view().gate.paused == 4).await;
+        until("they are kept", || gateway.view().gate.suspended == 4).await;
         assert_eq!(app.busy(), 0, "the application knows of none");
         serves(&gateway).await;
         assert_eq!(drips_left(&mut drips), 4);
@@ -448,7 +448,7 @@ async fn slow_uploads_are_broken_off_by_nobody_who_waits_for_something_else() {
     for _ in 0..12 {
         drips.spawn(drip(connect(gateway.plain).await, begin.clone(), piece));
     }
-    until("all are there", || gateway.view().gate.paused == 13).await;
+    until("all are there", || gateway.view().gate.suspended == 13).await;
     // A page that takes long for once, and nobody else who asks; and others who are answered.
     assert_eq!(gateway.get("/late").await.status, 200);
     serves(&gateway).await;
@@ -470,7 +470,7 @@ async fn a_body_whose_end_has_come_waits_for_no_slot_of_those_who_wait_for_its_w
         upload.write_all(&begin).await.unwrap();
         uploads.push(upload);
     }
-    until("both have a worker and no slot", || gateway.view().gate.paused == 2 && app.busy() == 2).await;
+    until("both have a worker and no slot", || gateway.view().gate.suspended == 2 && app.busy() == 2).await;
     // Of the same route, which they then have all slots of.
     let mut others = vec![];
     for _ in 0..6 {
@@ -486,7 +486,7 @@ async fn a_body_whose_end_has_come_waits_for_no_slot_of_those_who_wait_for_its_w
     for mut other in others {
         read_until(&mut other, "5 ").await;
     }
-    until("all slots are free", || (gateway.in_flight(), gateway.view().gate.paused) == (0, 0)).await;
+    until("all slots are free", || (gateway.in_flight(), gateway.view().gate.suspended) == (0, 0)).await;
 }
 
 #[tokio::test]

@@ -243,7 +243,7 @@ async fn nobody_served_while_it_was_calm_is_sent_back_when_a_rush_comes() {
         let mut visitor = visitor(gateway.plain, number, From::Addresses);
         rush.spawn(async move { visitor.page(0, 20).await.status });
     }
-    until("newcomers are sent into the line", || gateway.observer.lines()[0].view.drawn > 0).await;
+    until("newcomers are sent into the line", || gateway.observer.lines()[0].view.issued > 0).await;
     for visitor in &mut calm {
         for page in 1..4 {
             assert_eq!(visitor.page(page, 20).await.status, 200, "page {page}");

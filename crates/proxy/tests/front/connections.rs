@@ -386,7 +386,7 @@ async fn a_client_that_has_left_is_not_answered_for_long() {
         drop(stream);
         until("it is noticed", || gateway.view().connections_open == 0).await;
     }
-    assert_eq!(gateway.view().ghosts, 1);
+    assert_eq!(gateway.view().disconnects_upstream, 1);
 }
 
 const FROM_V4: &[u8] = b"PROXY TCP4 203.0.113.7 192.0.2.1 40000 443\r\n";

@@ -114,7 +114,7 @@ async fn a_client_that_leaves_has_left_the_line_whatever_it_has_sent() {
     )
     .await;
     assert_eq!(app.state.begun.load(SeqCst), 1, "none of them ever reached the application");
-    assert_eq!(gateway.view().gone_while_waiting, came, "each of them, and once");
+    assert_eq!(gateway.view().disconnects_waiting, came, "each of them, and once");
     app.state.release(1);
     until("the slot is free", || gateway.in_flight() == 0).await;
 }
@@ -215,7 +215,7 @@ async fn work_for_a_client_that_left_keeps_its_slot_until_done() {
         let stream = send(&gateway, bytes.as_bytes()).await;
         until("the application has it", || app.state.held.load(SeqCst) == 1).await;
         drop(stream);
-        until("a ghost", || gateway.view().ghosts == 1).await;
+        until("it is an orphan", || gateway.view().disconnects_upstream == 1).await;
         assert_eq!(gateway.view().routes[1].gate.orphaned, 1);
         assert_eq!((gateway.in_flight(), app.state.cancelled.load(SeqCst)), (1, 0));
         app.state.release(1);
@@ -235,7 +235,7 @@ async fn what_is_called_grpc_and_cannot_be_is_worked_on_to_its_end() {
     let asked = tokio::spawn(sender.send_request(held));
     until("the application has it", || app.state.held.load(SeqCst) == 1).await;
     asked.abort();
-    until("a ghost", || gateway.view().ghosts == 1).await;
+    until("it is an orphan", || gateway.view().disconnects_upstream == 1).await;
     assert_eq!((gateway.in_flight(), app.state.cancelled.load(SeqCst)), (1, 0));
     app.state.release(1);
     until("the slot is free", || gateway.in_flight() == 0).await;

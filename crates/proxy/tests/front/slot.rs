@@ -125,14 +125,14 @@ async fn bodies_that_drip_behind_a_long_beginning_hold_no_slot_for_long() {
             let begun = head + &"x".repeat(begin);
             (0..20).for_each(|_| _ = drips.spawn(drip(gateway.plain, begun.clone())));
         }
-        until("all are in the application, without a slot", || gateway.view().gate.paused == 20).await;
+        until("all are in the application, without a slot", || gateway.view().gate.suspended == 20).await;
         assert_eq!((gateway.in_flight(), gateway.waiting()), (0, 0));
         for _ in 0..3 {
             assert_eq!(gateway.ask(request("POST", "/echo", &[], "hello")).await.status, 200);
         }
         drop(drips);
         until("nothing is left", || gateway.view().connections_open == 0).await;
-        until("nor counted", || (gateway.in_flight(), gateway.view().gate.paused) == (0, 0)).await;
+        until("nor counted", || (gateway.in_flight(), gateway.view().gate.suspended) == (0, 0)).await;
         assert_eq!(gateway.view().buffered_bytes, 0);
         let counts = gateway.view().routes[1].gate.counts;
         assert_eq!((counts.offered, counts.completed), (23, 3));
@@ -175,14 +175,14 @@ async fn a_slow_upload_has_its_slot_again_before_the_application_has_the_end_of_
     let app = app().await;
     let gateway = gateway(with_slots(&app, 1, &["/hold"]));
     let mut slow = upload(gateway.plain, "/hold").await;
-    until("it holds no slot", || gateway.view().gate.paused == 1).await;
+    until("it holds no slot", || gateway.view().gate.suspended == 1).await;
     let first = gateway.occupy(&app).await;
     let mut later = connect(gateway.plain).await;
     later.write_all(b"GET /hold HTTP/1.1\r\nHost: a\r\nX-Who: later\r\n\r\n").await.unwrap();
     until("another waits", || gateway.waiting() == 1).await;
     slow.write_all(b"x").await.unwrap();
     until("it waits for its slot, too", || gateway.waiting() == 2).await;
-    assert_eq!((gateway.in_flight(), gateway.view().gate.paused), (1, 0));
+    assert_eq!((gateway.in_flight(), gateway.view().gate.suspended), (1, 0));
     app.state.release(1);
     assert_eq!(first.await.unwrap().status, 200);
     until("it goes first", || gateway.waiting() == 1).await;
@@ -202,14 +202,14 @@ async fn of_too_many_slow_uploads_the_slowest_is_broken_off() {
     params.spool.bytes_max = 0;
     let gateway = gateway(params);
     let mut slow = upload(gateway.plain, "/echo").await;
-    until("it holds no slot", || gateway.view().gate.paused == 1).await;
+    until("it holds no slot", || gateway.view().gate.suspended == 1).await;
     // It has been waited for longer than the one that comes now, for as many bytes.
     let mut quick = upload(gateway.plain, "/echo").await;
     read_until(&mut slow, "408").await;
-    until("the other holds no slot", || gateway.view().gate.paused == 1).await;
+    until("the other holds no slot", || gateway.view().gate.suspended == 1).await;
     quick.write_all(b"x").await.unwrap();
     read_until(&mut quick, "200000 ").await;
-    until("nothing is left", || (gateway.in_flight(), gateway.view().gate.paused) == (0, 0)).await;
+    until("nothing is left", || (gateway.in_flight(), gateway.view().gate.suspended) == (0, 0)).await;
 }
 
 /// Asks for an answer of many bytes and takes nothing of it.
@@ -535,7 +535,7 @@ async fn whatever_clients_do_nothing_of_them_stays() {
         until("all connections are closed", || gateway.view().connections_open == 0).await;
         until("nothing is inside", || {
             let gate = gateway.view().gate;
-            (gate.in_flight, gate.waiting, gate.paused) == (0, 0, 0)
+            (gate.in_flight, gate.waiting, gate.suspended) == (0, 0, 0)
         })
         .await;
         until("and nothing is held", || gateway.view().buffered_bytes == 0).await;
@@ -614,7 +614,7 @@ async fn a_body_over_http2_whose_end_never_comes_ends_in_time() {
         let _ = soon(answer.into_body().collect()).await;
         until("nothing is inside", || {
             let gate = gateway.view().gate;
-            (gate.in_flight, gate.waiting, gate.paused) == (0, 0, 0)
+            (gate.in_flight, gate.waiting, gate.suspended) == (0, 0, 0)
         })
         .await;
         until("and nothing is held", || gateway.view().buffered_bytes == 0).await;
@@ -627,12 +627,12 @@ async fn a_client_that_leaves_with_half_a_body_sent_was_never_in_the_line() {
     let app = app().await;
     let gateway = gateway(with_slots(&app, 1, &["/echo"]));
     for body in ["Content-Length: 10\r\n\r\n01234", "Transfer-Encoding: chunked\r\n\r\n5\r\n01234\r\n"] {
-        let before = gateway.view().gone_while_waiting;
+        let before = gateway.view().disconnects_waiting;
         let mut stream = connect(gateway.plain).await;
         stream.write_all(format!("POST /echo HTTP/1.1\r\nHost: a\r\n{body}").as_bytes()).await.unwrap();
         until("half of it is here", || gateway.view().buffered_bytes == 5).await;
         drop(stream);
-        until("it has gone", || gateway.view().gone_while_waiting == before + 1).await;
+        until("it has gone", || gateway.view().disconnects_waiting == before + 1).await;
         until("and nothing is held", || gateway.view().buffered_bytes == 0).await;
     }
     assert_eq!(app.state.begun.load(SeqCst), 0);

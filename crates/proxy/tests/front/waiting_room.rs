@@ -48,7 +48,7 @@ impl Gateway {
 
     /// Returns how many numbers were drawn.
     fn drawn(&self) -> u64 {
-        self.observer.lines()[0].view.drawn
+        self.observer.lines()[0].view.issued
     }
 
     /// Returns how many sessions were admitted.

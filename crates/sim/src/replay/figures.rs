@@ -17,8 +17,8 @@ pub struct Figures {
     pub refused: u64,
     /// Requests that were shown a place in line, or begun from there.
     pub waiting_pages: u64,
-    /// Clients that left while they waited.
-    pub left: u64,
+    /// Requests abandoned while they waited: their clients disconnected.
+    pub abandoned: u64,
     /// Requests that did not come, or not before the end, as their session was turned away or late:
     /// in a what-if only.
     pub not_come: u64,
@@ -96,7 +96,7 @@ impl Counter {
     }
 
     pub(super) fn left(&mut self) {
-        self.counts.left += 1;
+        self.counts.abandoned += 1;
     }
 
     pub(super) fn answered(&mut self, now: Instant, output: &Output) {

@@ -105,13 +105,13 @@ fn the_line_and_how_sessions_ended_are_seen_over_time() {
         (visitors.waiting_pages, visitors.began)
     );
     assert_eq!(figures.refused, timeline.refusals.values().sum::<u64>(), "a waiting page is no refusal");
-    let ended = |ends: &suimon_gate::SessionEnds| ends.finished + ends.silent + ends.left + ends.failed;
+    let ended = |ends: &suimon_gate::SessionEnds| ends.finished + ends.silent + ends.abandoned + ends.failed;
     assert_eq!(sum(|bin| bin.ends.silent), visitors.ends.silent);
-    assert!(ended(&visitors.ends) > 0 && ended(&visitors.ends) <= visitors.began + visitors.ends.resumed);
+    assert!(ended(&visitors.ends) > 0 && ended(&visitors.ends) <= visitors.began + visitors.ends.reopened);
     assert!(visitors.waits.count() > 0 && visitors.waits.count() <= visitors.began, "{visitors:?}");
     let longest = visitors.waits.max().unwrap();
     assert!(longest > figures.wait_p95, "{longest:?} in line, {:?} held", figures.wait_p95);
-    assert!(visitors.claimed + visitors.still_waiting + visitors.gave_up() >= visitors.drawn);
+    assert!(visitors.admitted + visitors.still_waiting + visitors.abandoned() >= visitors.issued);
 }
 
 #[test]
@@ -132,12 +132,13 @@ fn what_happened_over_time_adds_up_to_what_happened() {
         (figures.offered, figures.refused)
     );
     assert_eq!(
-        (by_route(|route| route.waits.count()), by_route(|route| route.left)),
-        (figures.admitted, sum(|bin| bin.left))
+        (by_route(|route| route.waits.count()), by_route(|route| route.abandoned)),
+        (figures.admitted, sum(|bin| bin.abandoned))
     );
     // Each visitor who came is done, or was still there at the end.
-    let done =
-        by_route(|route| route.completed + route.failed + route.left + route.refused + route.waiting_pages);
+    let done = by_route(|route| {
+        route.completed + route.failed + route.abandoned + route.refused + route.waiting_pages
+    });
     let inside =
         timeline.bins.last().map(|bin| bin.gate.queued + bin.gate.held + bin.gate.in_flight).unwrap();
     assert!(

@@ -167,16 +167,16 @@ impl Timeline {
         let Some(bin) = self.bins.last_mut() else { return };
         let snapshot = gate.snapshot(now);
         let counted = Counted::of(&snapshot);
-        let Counted { came, began, ends, drawn, claimed } = counted.since(&self.counted);
+        let Counted { newcomers, began, ends, issued, admitted } = counted.since(&self.counted);
         self.counted = counted;
         bin.began += began;
         bin.ends = sum(bin.ends, ends);
         let visitors = &mut self.visitors;
-        visitors.came += came;
+        visitors.newcomers += newcomers;
         visitors.began += began;
         visitors.ends = sum(visitors.ends, ends);
-        visitors.drawn += drawn;
-        visitors.claimed += claimed;
+        visitors.issued += issued;
+        visitors.admitted += admitted;
         let there = |line: &line::View| line.present + line.provisional;
         visitors.still_waiting = snapshot.kinds.iter().filter_map(|kind| kind.line.as_ref()).map(there).sum();
         let in_line = |kind: &suimon_gate::KindView| {
@@ -215,7 +215,7 @@ impl Timeline {
                 first.began += second.began;
                 first.ends = sum(first.ends, second.ends);
                 first.entries.merge(&second.entries);
-                first.left += second.left;
+                first.abandoned += second.abandoned;
                 first.waits.merge(&second.waits);
                 first.gate = second.gate;
             }
@@ -246,8 +246,8 @@ impl Timeline {
         if inside.started.is_none() {
             self.inside.remove(&request);
         }
-        self.routes[route].left += 1;
-        self.bin().left += 1;
+        self.routes[route].abandoned += 1;
+        self.bin().abandoned += 1;
     }
 
     pub(super) fn ended(&mut self, now: Instant, request: RequestId, outcome: Outcome) {
@@ -261,8 +261,8 @@ impl Timeline {
             Outcome::Completed | Outcome::Declined => route.completed += 1,
             Outcome::Failed(_) => route.failed += 1,
             Outcome::Abandoned => {
-                route.left += 1;
-                self.bin().left += 1;
+                route.abandoned += 1;
+                self.bin().abandoned += 1;
             }
         }
     }

@@ -125,23 +125,23 @@ pub(super) fn visits(journeys: &[Journey]) -> BTreeMap<String, f64> {
 
 /// One place's turn-taking.
 struct Rotor<'a> {
-    place: &'a LearnedTransitions,
+    transitions: &'a LearnedTransitions,
     /// How often each was handed out: the routes, then the end.
     given: Vec<u32>,
 }
 
 impl<'a> Rotor<'a> {
-    fn new(place: &'a LearnedTransitions) -> Self {
-        Rotor { place, given: vec![0; place.next.len() + 1] }
+    fn new(transitions: &'a LearnedTransitions) -> Self {
+        Rotor { transitions, given: vec![0; transitions.next.len() + 1] }
     }
 
     /// Returns the route whose turn it is, or `None` where it is the end's. Nobody ends before the
     /// first request.
     fn turn(&mut self) -> Option<&'a str> {
-        let first = self.place.after.is_none();
-        let ends = if first { 0.0 } else { self.place.ends };
+        let first = self.transitions.after.is_none();
+        let ended_share = if first { 0.0 } else { self.transitions.ended_share };
         let shares: Vec<f64> =
-            self.place.next.iter().map(|next| next.share).chain(std::iter::once(ends)).collect();
+            self.transitions.next.iter().map(|next| next.share).chain(std::iter::once(ended_share)).collect();
         let turns = f64::from(self.given.iter().sum::<u32>() + 1);
         let behind = |index: usize| shares[index] * turns - f64::from(self.given[index]);
         let mut chosen = shares.len() - 1;
@@ -151,14 +151,14 @@ impl<'a> Rotor<'a> {
             }
         }
         self.given[chosen] += 1;
-        self.place.next.get(chosen).map(|next| next.route.as_str())
+        self.transitions.next.get(chosen).map(|next| next.route.as_str())
     }
 }
 
 /// Returns `walks` walks through the table of a kind, leaving out those of no step.
 fn walk(kind: &LearnedKind, walks: u32) -> Vec<Vec<String>> {
     let mut rotors: BTreeMap<Option<&str>, Rotor<'_>> =
-        kind.places.iter().map(|place| (place.after.as_deref(), Rotor::new(place))).collect();
+        kind.transitions.iter().map(|from| (from.after.as_deref(), Rotor::new(from))).collect();
     let mut one = || {
         let mut steps: Vec<String> = vec![];
         let mut at = None;
@@ -183,16 +183,16 @@ mod tests {
             .iter()
             .map(|(route, share)| LearnedNext { route: (*route).to_owned(), share: *share })
             .collect();
-        let ends = 1.0 - next.iter().map(|next| next.share).sum::<f64>();
-        LearnedTransitions { after: after.map(str::to_owned), seen: 100, next, ends }
+        let ended_share = 1.0 - next.iter().map(|next| next.share).sum::<f64>();
+        LearnedTransitions { after: after.map(str::to_owned), seen: 100, next, ended_share }
     }
 
-    fn kind(places: Vec<LearnedTransitions>) -> LearnedKind {
+    fn kind(transitions: Vec<LearnedTransitions>) -> LearnedKind {
         LearnedKind {
             name: "visit".to_owned(),
             ended: 100,
             newcomers_per_second: Some(2.0),
-            places,
+            transitions,
             ..LearnedKind::default()
         }
     }

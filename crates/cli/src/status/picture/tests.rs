@@ -8,8 +8,8 @@ fn route(name: &str, offered: u64) -> RouteState {
         mode: Some("enforce".to_string()),
         limit: Some(3),
         in_flight: 3,
-        ghosts: 1,
-        paused: 0,
+        orphaned: 1,
+        suspended: 0,
         queued: 12,
         rate: 4.12,
         service_seconds: 0.412,
@@ -40,10 +40,14 @@ fn state() -> State {
             since: 940.0,
         },
         uptime_seconds: 100.0,
-        route_times_of_seconds: 60.0,
+        route_times_window_seconds: 60.0,
         ready: true,
         not_ready_because: None,
-        recalled: Some(suimon_admin::RecalledState { age_seconds: 90.0, routes: 3, by: "9.9.8".to_string() }),
+        recalled: Some(suimon_admin::RecalledState {
+            age_seconds: 90.0,
+            routes: 3,
+            version: "9.9.8".to_string(),
+        }),
         totals: Totals {
             requests: 120,
             bad_requests: 0,
@@ -55,14 +59,14 @@ fn state() -> State {
             held: 5,
             queued: 12,
             in_flight: 3,
-            paused: 0,
+            suspended: 0,
             sessions_active: 35,
             sessions_remembered: 43,
             refused: 3,
             waiting_pages: 728,
             polls: 1734,
-            gone_while_waiting: 4,
-            ghosts: 1,
+            disconnects_waiting: 4,
+            disconnects_upstream: 1,
             buffered_bytes: 0,
         },
         refusals: vec![Refusals {
@@ -82,25 +86,25 @@ fn state() -> State {
             in_line: Some(140),
             active: 35,
             remembered: 43,
-            came: 470,
+            newcomers: 470,
             admitted: 310,
             finished: 200,
             silent: 71,
-            left: 3,
+            abandoned: 3,
             failed: 1,
-            resumed: 0,
+            reopened: 0,
             refused: 2,
             waiting_pages: 728,
             polls: 1734,
             last_10s: Rates { seconds: 10.0, admitted: 1.0, ..Rates::default() },
             last_minute: Rates { seconds: 60.0, finished: 0.9, silent: 0.2, ..Rates::default() },
-            planned_per_second: Some(1.61),
+            admission_rate_per_second: Some(1.61),
             wait: WaitState {
                 low_seconds: Some(250.0),
                 high_seconds: Some(290.0),
                 held_seconds: Some(4.2),
                 waited_count: 40,
-                waited_of_seconds: 300.0,
+                waited_window_seconds: 300.0,
                 waited_p50_seconds: Some(194.0),
                 waited_p95_seconds: Some(290.0),
             },
@@ -156,9 +160,9 @@ fn the_picture_says_what_is_so_and_why() {
         "suimon 9.9.9, up 100 s, ready\n",
         "LINE: 140 visitors wait, 4–5 min for a newcomer; 1.0 begin per second, 35 sessions are under way. (for 60 s)",
         "140 in line, 5 held, 12 queued, 3 in the application; 1 connection; 120 requests in all",
-        "4 clients left while they were held or queued",
+        "4 client disconnects while the request was held or queued",
         "one in 620 ms      140     5      35  1.0 of 1.6      1.1  4–5 min",
-        "310 let in: 271 ended, 3 left, 1 failed; 2 refused",
+        "310 admitted: 271 ended, 3 abandoned, 1 failed; 2 refused",
         "waited in line: half 3 min, 95 of 100 5 min; 728 waiting pages",
         "held for up to 4.2 s; patience 30 s (learned)",
         "5 idle connections kept open",
@@ -177,15 +181,15 @@ fn the_picture_says_what_is_so_and_why() {
 }
 
 #[test]
-fn connections_displaced_and_requests_paused_are_named_where_there_are_any() {
+fn connections_displaced_and_requests_suspended_are_named_where_there_are_any() {
     let mut state = state();
-    let (displaced, paused) = ("closed to make room for others", "suspended: no slot");
+    let (displaced, suspended) = ("closed to make room for others", "suspended: no slot");
     let text = draw(&state, 0);
-    assert!(!text.contains(displaced) && !text.contains(paused), "{text}");
-    (state.totals.connections_displaced, state.totals.paused) = (5, 1);
+    assert!(!text.contains(displaced) && !text.contains(suspended), "{text}");
+    (state.totals.connections_displaced, state.totals.suspended) = (5, 1);
     let text = draw(&state, 0);
     assert!(text.contains(&format!("5 connections {displaced}")), "{text}");
-    assert!(text.contains(&format!("1 request {paused}")), "{text}");
+    assert!(text.contains(&format!("1 request {suspended}")), "{text}");
 }
 
 #[test]

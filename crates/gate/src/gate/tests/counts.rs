@@ -43,7 +43,7 @@ fn whoever_is_shown_a_place_is_counted_apart_from_those_who_are_refused() {
     let view = gate.snapshot(at(20.0));
     assert_eq!((view.routes[0].placed, view.routes[0].counts.refused), (3, 4));
     assert_eq!(view.kinds[0].refused, 1, "one was sent away without a place");
-    assert_eq!(view.kinds[0].came, 5);
+    assert_eq!(view.kinds[0].newcomers, 5);
 }
 
 #[test]
@@ -134,9 +134,9 @@ fn sessions_are_counted_by_how_they_ended() {
     let Some(Output::Start(start)) = gate.poll_output() else { panic!("members go on") };
     gate.handle_end(at(0.4), start.permit, Outcome::Completed);
     pass(&mut gate, at(60.0));
-    let wanted = SessionEnds { finished: 1, silent: 2, left: 1, failed: 2, resumed: 0 };
+    let wanted = SessionEnds { finished: 1, silent: 2, abandoned: 1, failed: 2, reopened: 0 };
     assert_eq!((kind_view(&gate, at(60.0)).ends, kind_view(&gate, at(60.0)).active), (wanted, 0));
 
     gate.handle_arrival(at(60.0), Arrival { route, session: Some(member) });
-    assert_eq!(kind_view(&gate, at(60.0)).ends.resumed, 1, "taken to have ended, and there again");
+    assert_eq!(kind_view(&gate, at(60.0)).ends.reopened, 1, "taken to have ended, and there again");
 }

@@ -36,12 +36,12 @@ fn order_of_three(order: QueueOrder) -> Vec<&'static str> {
 }
 
 #[test]
-fn a_ghost_keeps_its_slot_until_the_application_is_done() {
+fn an_orphaned_request_keeps_its_slot_until_the_application_is_done() {
     let (mut gate, route, kind) = fixed(1);
     let newcomer = Arrival { route, session: Some(Membership::Newcomer(kind)) };
-    let ghost = gate.handle_arrival(Instant::ORIGIN, newcomer);
+    let orphaned = gate.handle_arrival(Instant::ORIGIN, newcomer);
     let start = started(&mut gate).pop().unwrap();
-    gate.handle_departure(Instant::ORIGIN, ghost);
+    gate.handle_departure(Instant::ORIGIN, orphaned);
     gate.handle_arrival(Instant::ORIGIN, newcomer);
     assert!(started(&mut gate).is_empty(), "the application still works on the first");
     let snapshot = gate.snapshot(Instant::ORIGIN);

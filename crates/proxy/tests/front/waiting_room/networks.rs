@@ -59,15 +59,15 @@ async fn search_engines_come_by_a_lane_of_their_own() {
         asks("203.0.113.1").await;
     }
     gateway.knows_of_waiting().await;
-    let by_lane = || {
-        let saved = gateway.observer.lines()[0].view;
-        (saved.drawn, saved.claimed)
+    let counts = || {
+        let line = gateway.observer.lines()[0].view;
+        (line.issued, line.admitted)
     };
-    let (drawn, claimed) = by_lane();
+    let (issued, admitted) = counts();
     gateway.ask(get("/bye", &[("cookie", &session), ("x-say-suimon-session", "end")])).await;
     // Behind twenty others in the normal lane, and the first in its own; it keeps no cookie.
     assert_eq!(asks("192.0.2.7").await.status, 200);
-    assert_eq!(by_lane(), (drawn + 1, claimed + 1));
+    assert_eq!(counts(), (issued + 1, admitted + 1));
 }
 
 #[tokio::test]

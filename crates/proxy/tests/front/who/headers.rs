@@ -69,7 +69,7 @@ async fn bytes_that_are_no_letters_take_nobody_out_of_the_quota_of_their_network
     let gateway = gateway(params);
     gateway.tell(None, &LineCommand::Pause);
     gateway.ask(get("/page", &[JSON, ("x-forwarded-for", "203.0.113.1")])).await;
-    until("somebody waits", || gateway.observer.lines()[0].view.drawn > 0).await;
+    until("somebody waits", || gateway.observer.lines()[0].view.issued > 0).await;
     asked_until("the gateway knows of them", ASK_EVERY, async || {
         gateway.get("/robots.txt").await.headers.contains_key("x-was-told").then_some(())
     })
@@ -89,6 +89,6 @@ async fn bytes_that_are_no_letters_take_nobody_out_of_the_quota_of_their_network
         }
         assert!(drawn <= 3, "{garbage}: {drawn} numbers");
     }
-    let drawn = gateway.observer.lines()[0].view.drawn;
+    let drawn = gateway.observer.lines()[0].view.issued;
     assert!(drawn <= 1 + 3, "{drawn} numbers of two networks");
 }

@@ -9,16 +9,16 @@ use suimon_statistics::Histogram;
 #[derive(Clone, Debug, Default)]
 pub struct Visitors {
     /// Newcomers.
-    pub came: u64,
+    pub newcomers: u64,
     /// Sessions that began.
     pub began: u64,
     /// How sessions ended.
     pub ends: SessionEnds,
-    /// Places drawn in line.
-    pub drawn: u64,
-    /// Of these, sessions that began, ...
-    pub claimed: u64,
-    /// ... and those who were still there at the end.
+    /// Tickets issued.
+    pub issued: u64,
+    /// Of these, those whose holders were admitted, ...
+    pub admitted: u64,
+    /// ... and those whose holders still waited at the end.
     pub still_waiting: u64,
     /// The most who stood in line at once, as seen at the end of a bin.
     pub in_line_max: u64,
@@ -31,31 +31,32 @@ pub struct Visitors {
 }
 
 impl Visitors {
-    /// Returns how many drew a place and are not heard of any more, without a session.
-    pub fn gave_up(&self) -> u64 {
-        self.drawn.saturating_sub(self.claimed + self.still_waiting)
+    /// Returns how many tickets were abandoned: their holders stopped polling before they were
+    /// admitted.
+    pub fn abandoned(&self) -> u64 {
+        self.issued.saturating_sub(self.admitted + self.still_waiting)
     }
 }
 
 /// What a gate has counted since its beginning, all kinds of session together.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counted {
-    pub(super) came: u64,
+    pub(super) newcomers: u64,
     pub(super) began: u64,
     pub(super) ends: SessionEnds,
-    pub(super) drawn: u64,
-    pub(super) claimed: u64,
+    pub(super) issued: u64,
+    pub(super) admitted: u64,
 }
 
 impl Counted {
     pub(super) fn of(snapshot: &Snapshot) -> Counted {
         let mut counted = Counted::default();
         for kind in &snapshot.kinds {
-            counted.came += kind.came;
+            counted.newcomers += kind.newcomers;
             counted.began += kind.admitted;
             counted.ends = sum(counted.ends, kind.ends);
-            counted.drawn += kind.line.as_ref().map_or(0, |line| line.drawn);
-            counted.claimed += kind.line.as_ref().map_or(0, |line| line.claimed);
+            counted.issued += kind.line.as_ref().map_or(0, |line| line.issued);
+            counted.admitted += kind.line.as_ref().map_or(0, |line| line.admitted);
         }
         counted
     }
@@ -63,17 +64,17 @@ impl Counted {
     pub(super) fn since(&self, before: &Counted) -> Counted {
         let (now, then) = (&self.ends, &before.ends);
         Counted {
-            came: self.came.saturating_sub(before.came),
+            newcomers: self.newcomers.saturating_sub(before.newcomers),
             began: self.began.saturating_sub(before.began),
             ends: SessionEnds {
                 finished: now.finished.saturating_sub(then.finished),
                 silent: now.silent.saturating_sub(then.silent),
-                left: now.left.saturating_sub(then.left),
+                abandoned: now.abandoned.saturating_sub(then.abandoned),
                 failed: now.failed.saturating_sub(then.failed),
-                resumed: now.resumed.saturating_sub(then.resumed),
+                reopened: now.reopened.saturating_sub(then.reopened),
             },
-            drawn: self.drawn.saturating_sub(before.drawn),
-            claimed: self.claimed.saturating_sub(before.claimed),
+            issued: self.issued.saturating_sub(before.issued),
+            admitted: self.admitted.saturating_sub(before.admitted),
         }
     }
 }
@@ -82,9 +83,9 @@ pub(super) fn sum(a: SessionEnds, b: SessionEnds) -> SessionEnds {
     SessionEnds {
         finished: a.finished + b.finished,
         silent: a.silent + b.silent,
-        left: a.left + b.left,
+        abandoned: a.abandoned + b.abandoned,
         failed: a.failed + b.failed,
-        resumed: a.resumed + b.resumed,
+        reopened: a.reopened + b.reopened,
     }
 }
 
@@ -108,8 +109,8 @@ pub struct Bin {
     pub refused: u64,
     /// Requests that were shown a place in line, or begun from there.
     pub waiting_pages: u64,
-    /// Clients that left while they waited or were served.
-    pub left: u64,
+    /// Requests abandoned, waiting or served: their clients disconnected.
+    pub abandoned: u64,
     /// Sessions that began, ...
     pub began: u64,
     /// ... and how sessions ended.
@@ -152,8 +153,8 @@ pub struct RouteLine {
     pub completed: u64,
     /// Failed.
     pub failed: u64,
-    /// Left by their clients, waiting or served.
-    pub left: u64,
+    /// Abandoned, waiting or served: their clients disconnected.
+    pub abandoned: u64,
     /// Refused: sent away without a place.
     pub refused: u64,
     /// Shown a place in line, or begun from there.
