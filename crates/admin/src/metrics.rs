@@ -43,15 +43,15 @@ fn whole(out: &mut Exposition, view: &View) {
     out.single(names::CONNECTIONS, view.connections as f64);
     out.single(names::CONNECTIONS_DISPLACED, view.connections_displaced as f64);
     out.single(names::TUNNELS, view.tunnels as f64);
-    out.single(names::GONE_WAITING, view.disconnects_waiting as f64);
-    out.single(names::GHOSTS, view.disconnects_upstream as f64);
+    let mut disconnects = out.family(names::DISCONNECTS);
+    disconnects.value(&[("phase", "waiting")], view.disconnects_waiting as f64);
+    disconnects.value(&[("phase", "upstream")], view.disconnects_upstream as f64);
     out.single(names::BUFFERED, view.buffered_bytes as f64);
     out.single(names::SPOOLED, view.spooled_bytes as f64);
     out.single(names::HELD, state::held(view) as f64);
     out.single(names::QUEUED, state::queued(view) as f64);
     out.single(names::IN_FLIGHT, view.gate.in_flight as f64);
     out.single(names::SUSPENDED, view.gate.suspended as f64);
-    out.single(names::SESSIONS, view.gate.sessions as f64);
     out.single(names::LEASED_SESSIONS, view.gate.leased_sessions as f64);
 }
 
@@ -161,13 +161,13 @@ fn kinds(out: &mut Exposition, view: &View) {
     let mut ended = out.family(names::KIND_ENDED);
     for (name, kind) in &view.kinds {
         let ends = &kind.ends;
-        for (how, count) in [
+        for (outcome, count) in [
             ("finished", ends.finished),
             ("silent", ends.silent),
-            ("left", ends.abandoned),
+            ("abandoned", ends.abandoned),
             ("failed", ends.failed),
         ] {
-            ended.value(&[("kind", name), ("how", how)], count as f64);
+            ended.value(&[("kind", name), ("outcome", outcome)], count as f64);
         }
     }
     let mut patience = out.family(names::KIND_PATIENCE);

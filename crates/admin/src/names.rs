@@ -41,15 +41,13 @@ metrics! {
     CONNECTIONS = Counter "suimon_client_connections_total", "Client connections ever accepted.";
     CONNECTIONS_DISPLACED = Counter "suimon_client_connections_displaced_total", "Client connections closed in favour of new ones because limits.connections was reached.";
     TUNNELS = Gauge "suimon_tunnels", "Client connections open now that have switched to another protocol, such as WebSockets.";
-    GONE_WAITING = Counter "suimon_clients_gone_while_waiting_total", "Client disconnects while the request was held or queued.";
-    GHOSTS = Counter "suimon_ghosts_total", "Client disconnects while the request was in the application.";
+    DISCONNECTS = Counter "suimon_client_disconnects_total", "Client disconnects before the response, by phase of the request: waiting (held or queued) or upstream (in the application).";
     BUFFERED = Gauge "suimon_buffered_bytes", "Bytes of responses buffered in memory for slow clients.";
     SPOOLED = Gauge "suimon_spooled_bytes", "Bytes of bodies of slow clients buffered in files.";
     HELD = Gauge "suimon_held_requests", "Newcomers whose requests are held at the session gate, all kinds together.";
     QUEUED = Gauge "suimon_queued_requests", "Requests queued for a slot, all routes together.";
     IN_FLIGHT = Gauge "suimon_in_flight_requests", "Requests in the application, all routes together.";
     SUSPENDED = Gauge "suimon_suspended_requests", "Suspended requests: in the application, but waiting for their clients in the middle of a body, without a slot. Not in suimon_in_flight_requests.";
-    SESSIONS = Gauge "suimon_sessions", "Sessions that are remembered, silent ones included.";
     LEASED_SESSIONS = Gauge "suimon_leased_sessions", "Remembered sessions whose visitors have a lease.";
 
     // By route.
@@ -74,7 +72,7 @@ metrics! {
     KIND_ADMITTED = Counter "suimon_admitted_sessions_total", "Admitted sessions.";
     KIND_REFUSED = Counter "suimon_refused_newcomers_total", "Newcomers refused without a position in line.";
     KIND_NEWCOMERS = Counter "suimon_newcomers_total", "Newcomers, whatever their outcome.";
-    KIND_ENDED = Counter "suimon_ended_sessions_total", "Ended sessions: finished (a request or the application ended it), silent (no further request after a response), left (client disconnected before a response), failed (no further request after an error).";
+    KIND_ENDED = Counter "suimon_ended_sessions_total", "Ended sessions by outcome: finished (a request or the application ended it), silent (no further request after a response), abandoned (client disconnected before a response), failed (no further request after an error).";
     KIND_REOPENED = Counter "suimon_reopened_sessions_total", "Sessions that went on after they were taken for ended, and sessions from before a restart.";
     KIND_REMEMBERED = Gauge "suimon_remembered_sessions", "Admitted sessions that are not known to have ended, silent ones included.";
     KIND_ADMISSION_RATE = Gauge "suimon_admission_rate_per_second", "Admission rate planned by the session law; +Inf: everyone is admitted; absent if unknown.";
