@@ -23,19 +23,19 @@ const FRAME_LENGTH_BYTES: usize = 3;
 
 /// A stream of which some bytes have been read already; they are read again first.
 #[derive(Debug)]
-pub struct Early<S> {
+pub struct PeekedStream<S> {
     bytes: Bytes,
     stream: S,
 }
 
-impl<S> Early<S> {
+impl<S> PeekedStream<S> {
     /// Returns `stream` with `bytes` in front.
     pub fn new(bytes: Bytes, stream: S) -> Self {
-        Early { bytes, stream }
+        PeekedStream { bytes, stream }
     }
 }
 
-impl<S: AsyncRead + Unpin> Early<S> {
+impl<S: AsyncRead + Unpin> PeekedStream<S> {
     /// Reads a header of the PROXY protocol, and returns the client that it names, if any. What
     /// follows it is read again.
     ///
@@ -79,7 +79,7 @@ impl<S: AsyncRead + Unpin> Early<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Early<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for PeekedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -101,7 +101,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Early<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Early<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for PeekedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, buf)
     }
@@ -166,7 +166,7 @@ mod tests {
 
     async fn told(pieces: &[&[u8]]) -> (bool, Vec<u8>) {
         let (mut client, server) = tokio::io::duplex(64);
-        let mut early = Early::new(Bytes::new(), server);
+        let mut early = PeekedStream::new(Bytes::new(), server);
         let says = async {
             for piece in pieces {
                 client.write_all(piece).await.unwrap();

@@ -3,7 +3,7 @@
 use crate::BoxError;
 use crate::connection::Connection;
 use crate::connections::{CloseRequest, Connections, Entry, Origin};
-use crate::early::Early;
+use crate::early::PeekedStream;
 use crate::host::Host;
 use crate::service::{Rules, Service};
 use crate::streams::Streams;
@@ -120,7 +120,7 @@ impl<S: Service> Acceptor<S> {
 
     async fn serve(self, rules: Arc<Rules>, stream: TcpStream, peer: SocketAddr, entry: Entry) {
         let socket = stream.as_raw_fd();
-        let mut stream = Early::new(Bytes::new(), stream);
+        let mut stream = PeekedStream::new(Bytes::new(), stream);
         let mut client = peer.ip();
         if peer::is_in(client, &rules.balancers) {
             match told_by_balancer(&rules, &mut stream, &entry).await {
@@ -148,7 +148,12 @@ impl<S: Service> Acceptor<S> {
         }
     }
 
-    async fn refuse_balancer(&self, peer: SocketAddr, mut stream: Early<TcpStream>, error: &io::Error) {
+    async fn refuse_balancer(
+        &self,
+        peer: SocketAddr,
+        mut stream: PeekedStream<TcpStream>,
+        error: &io::Error,
+    ) {
         if error.kind() != io::ErrorKind::InvalidData {
             // Some clients only check whether the port is open, and send nothing.
             tracing::debug!(%peer, "a connection of a balancer's ended before its PROXY header: {error}");
@@ -169,7 +174,7 @@ impl<S: Service> Acceptor<S> {
     async fn serve_plain(
         self,
         rules: Arc<Rules>,
-        mut stream: Early<TcpStream>,
+        mut stream: PeekedStream<TcpStream>,
         socket: RawFd,
         client: IpAddr,
         entry: Entry,
@@ -187,7 +192,7 @@ impl<S: Service> Acceptor<S> {
         self,
         rules: Arc<Rules>,
         certificate: &Certificate,
-        stream: Early<TcpStream>,
+        stream: PeekedStream<TcpStream>,
         socket: RawFd,
         client: IpAddr,
         entry: Entry,
@@ -240,7 +245,7 @@ impl<S: Service> Acceptor<S> {
 
 async fn told_by_balancer(
     rules: &Rules,
-    stream: &mut Early<TcpStream>,
+    stream: &mut PeekedStream<TcpStream>,
     entry: &Entry,
 ) -> io::Result<Option<IpAddr>> {
     tokio::select! {

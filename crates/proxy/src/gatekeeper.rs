@@ -94,7 +94,7 @@ pub(crate) type MemberOf<'a> = &'a dyn Fn((KindId, SessionId)) -> Option<Members
 
 /// Whether a request that names a session may name another one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Named {
+pub(crate) enum SessionLookup {
     /// It may.
     First,
     /// If the gate does not have it, it is a newcomer's.
@@ -278,7 +278,7 @@ impl Gatekeeper {
         self: &Arc<Self>,
         mut arrival: Arrival,
         unknown: Option<(&mut UnidentifiedClient, MemberOf<'_>)>,
-        named: Named,
+        lookup: SessionLookup,
     ) -> Option<Arrived> {
         let now = self.clock.now();
         let mut inner = self.lock();
@@ -286,7 +286,7 @@ impl Gatekeeper {
             inner.recognise(now, unknown, kind_of(arrival.session), member);
             arrival.session = unknown.found.and_then(member).or(arrival.session);
         } else if let Some(Membership::Member { session, leased: false, .. }) = arrival.session {
-            if named == Named::First && inner.gate.begun(session).is_none() {
+            if lookup == SessionLookup::First && inner.gate.begun(session).is_none() {
                 return None;
             }
             inner.memory.comes_with_cookie(session);

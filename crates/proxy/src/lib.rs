@@ -8,7 +8,7 @@
 //!   application, and `backend` what that needs;
 //! - `gateway` is what listeners serve: the settings in force, which others can replace;
 //! - `gatekeeper` holds the gate, with its clock and those who wait for it;
-//! - `stall` (with `pulse`), `returns` and `ungated` handle requests that wait for another
+//! - `stall` (with `liveness`), `returns` and `ungated` handle requests that wait for another
 //!   request's client, for the application's return, or for an ungated place;
 //! - `error_response` turns what went wrong into an answer; `telemetry` counts;
 //! - `server` binds, runs and drains all of it.
@@ -18,8 +18,8 @@ mod error_response;
 mod exchange;
 mod gatekeeper;
 mod gateway;
+mod liveness;
 mod pipeline;
-mod pulse;
 mod returns;
 mod server;
 mod stall;

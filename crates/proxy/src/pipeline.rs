@@ -23,10 +23,10 @@
 mod admit;
 mod core;
 mod finish;
+mod forward;
 mod gather;
 mod line;
 mod not_admitted;
-mod pass;
 mod tunnel;
 
 pub(crate) use core::{Core, Parts};

@@ -27,7 +27,7 @@
 //! long, and begins with a single upload. *Source*: ours.
 
 use crate::backend::Backend;
-use crate::pulse::moment;
+use crate::liveness::moment;
 use crate::telemetry::Telemetry;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -54,7 +54,7 @@ pub(crate) struct Unanswered {
 
 impl suimon_downstream::charge::RouteActivity for RouteActivity {
     fn is_silent(&self) -> bool {
-        self.telemetry.route(self.route).pulse().is_silent(moment(Instant::now()))
+        self.telemetry.route(self.route).liveness().is_silent(moment(Instant::now()))
     }
 }
 
@@ -67,23 +67,23 @@ impl Unanswered {
         sent: Instant,
         says_how_long: bool,
     ) -> Self {
-        telemetry.route(route).pulse().sent(moment(sent));
+        telemetry.route(route).liveness().sent(moment(sent));
         Unanswered { telemetry: Arc::clone(telemetry), route, sent, says_how_long }
     }
 
     /// Takes note that its answer begins. `says_how_long`: as when it was sent.
     pub(crate) fn answered(self, now: Instant, says_how_long: bool) {
-        let pulse = self.telemetry.route(self.route).pulse();
-        pulse.answered(moment(now));
-        if self.says_how_long && says_how_long || pulse.is_little_known() {
-            pulse.learn(now.saturating_duration_since(self.sent));
+        let liveness = self.telemetry.route(self.route).liveness();
+        liveness.answered(moment(now));
+        if self.says_how_long && says_how_long || liveness.is_little_known() {
+            liveness.learn(now.saturating_duration_since(self.sent));
         }
     }
 }
 
 impl Drop for Unanswered {
     fn drop(&mut self) {
-        self.telemetry.route(self.route).pulse().ended();
+        self.telemetry.route(self.route).liveness().ended();
     }
 }
 
@@ -98,18 +98,19 @@ impl Backend {
                 continue;
             }
             let now = Instant::now();
-            let broken_off: usize = if self.telemetry.pulses().any(|pulse| pulse.is_stuck(moment(now))) {
-                let broken_off = all.map(|of| of.make_room(0, now)).into_iter().sum();
-                if broken_off > 0 {
-                    all.iter().for_each(|of| of.be_wary(now));
-                }
-                broken_off
-            } else if self.keeper.holds_insider_for(HELD) {
-                let may_stay = self.keeper.in_flight_max() / 2;
-                all.map(|of| of.make_room(may_stay, now)).into_iter().sum()
-            } else {
-                0
-            };
+            let broken_off: usize =
+                if self.telemetry.liveness_of_routes().any(|liveness| liveness.is_stuck(moment(now))) {
+                    let broken_off = all.map(|of| of.make_room(0, now)).into_iter().sum();
+                    if broken_off > 0 {
+                        all.iter().for_each(|of| of.be_wary(now));
+                    }
+                    broken_off
+                } else if self.keeper.holds_insider_for(HELD) {
+                    let may_stay = self.keeper.in_flight_max() / 2;
+                    all.map(|of| of.make_room(may_stay, now)).into_iter().sum()
+                } else {
+                    0
+                };
             if broken_off > 0 {
                 tracing::warn!(
                     requests = broken_off,

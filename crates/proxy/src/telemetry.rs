@@ -3,7 +3,7 @@
 
 mod others;
 
-use crate::pulse::Pulse;
+use crate::liveness::ResponseLiveness;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -78,7 +78,7 @@ pub(crate) struct RouteCounters {
     waited: Histogram,
     upstream: Histogram,
     added: Histogram,
-    pulse: Pulse,
+    liveness: ResponseLiveness,
 }
 
 /// What is counted of one kind's line.
@@ -314,7 +314,7 @@ impl RouteCounters {
     fn reset(&self) {
         self.statuses.iter().for_each(|count| count.store(0, Relaxed));
         [&self.waited, &self.upstream, &self.added].into_iter().for_each(Histogram::reset);
-        self.pulse.reset();
+        self.liveness.reset();
     }
 
     /// Counts a time in the application.
@@ -323,8 +323,8 @@ impl RouteCounters {
     }
 
     /// Returns how its answers come.
-    pub(crate) fn pulse(&self) -> &Pulse {
-        &self.pulse
+    pub(crate) fn liveness(&self) -> &ResponseLiveness {
+        &self.liveness
     }
 
     /// Counts a time held waiting, if there was any, and the time added otherwise.
@@ -405,8 +405,8 @@ impl Telemetry {
     }
 
     /// Returns how answers of all routes come.
-    pub(crate) fn pulses(&self) -> impl Iterator<Item = &Pulse> {
-        self.routes.iter().map(RouteCounters::pulse)
+    pub(crate) fn liveness_of_routes(&self) -> impl Iterator<Item = &ResponseLiveness> {
+        self.routes.iter().map(RouteCounters::liveness)
     }
 
     pub(crate) fn note_request(&self) {

@@ -3,7 +3,7 @@
 //!
 //! - [`Histogram`]: durations in fine logarithmic buckets, recorded one by one.
 //! - [`Buckets`]: counts up to given bounds, as a gateway's metrics have them.
-//! - [`quantile`], [`median`], [`mean`], [`Spread`]: of values that are all at hand, exactly.
+//! - [`quantile`], [`median`], [`mean`], [`MeanAndRange`]: of values that are all at hand, exactly.
 //! - [`table`]: rows of text as aligned columns.
 //!
 //! Why no crate of others: `hdrhistogram` has other bucket edges, which would move every simulated
@@ -17,4 +17,4 @@ mod values;
 
 pub use buckets::Buckets;
 pub use histogram::{Bin, Histogram};
-pub use values::{Spread, mean, median, quantile};
+pub use values::{MeanAndRange, mean, median, quantile};

@@ -22,9 +22,9 @@ pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Mean and extremes.
+/// Mean, least and most of some values.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Spread {
+pub struct MeanAndRange {
     /// The mean.
     pub mean: f64,
     /// The least.
@@ -33,14 +33,14 @@ pub struct Spread {
     pub max: f64,
 }
 
-impl Spread {
-    /// Returns the spread of the values, if there are any.
-    pub fn of(values: impl Iterator<Item = f64>) -> Option<Spread> {
+impl MeanAndRange {
+    /// Returns mean, least and most of the values, if there are any.
+    pub fn of(values: impl Iterator<Item = f64>) -> Option<MeanAndRange> {
         let (mut count, mut sum, mut min, mut max) = (0.0, 0.0, f64::INFINITY, f64::NEG_INFINITY);
         for value in values {
             (count, sum, min, max) = (count + 1.0, sum + value, value.min(min), value.max(max));
         }
-        (count > 0.0).then(|| Spread { mean: sum / count, min, max })
+        (count > 0.0).then(|| MeanAndRange { mean: sum / count, min, max })
     }
 }
 
@@ -60,8 +60,8 @@ mod tests {
 
     #[test]
     fn a_spread_is_of_what_is_there() {
-        assert_eq!(Spread::of([].into_iter()), None);
-        let spread = Spread { mean: 2.0, min: 1.0, max: 3.0 };
-        assert_eq!(Spread::of([3.0, 1.0, 2.0].into_iter()), Some(spread));
+        assert_eq!(MeanAndRange::of([].into_iter()), None);
+        let spread = MeanAndRange { mean: 2.0, min: 1.0, max: 3.0 };
+        assert_eq!(MeanAndRange::of([3.0, 1.0, 2.0].into_iter()), Some(spread));
     }
 }

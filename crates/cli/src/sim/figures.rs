@@ -184,7 +184,7 @@ fn binned(runs: &[Run], bin: usize) -> Vec<(f64, f64, f64, f64)> {
     let bins = rates.iter().map(Vec::len).max().unwrap_or(0);
     let spread = |number: usize| {
         let values = rates.iter().filter_map(|run| run.get(number).copied());
-        let spread = suimon_statistics::Spread::of(values)?;
+        let spread = suimon_statistics::MeanAndRange::of(values)?;
         Some(((number as f64 + 0.5) * bin as f64, spread.mean, spread.min, spread.max))
     };
     (0..bins).filter_map(spread).collect()

@@ -7,7 +7,7 @@ use crate::summary;
 use crate::terminal;
 use suimon_settings::duration;
 use suimon_sim::Metric;
-use suimon_statistics::Spread;
+use suimon_statistics::MeanAndRange;
 use suimon_statistics::table::{folded, text_first};
 
 /// What holds and what does not.
@@ -227,7 +227,7 @@ pub(super) fn band_lines(answer: &Answer<'_>) -> Vec<BandLine> {
     let line = |(number, band): (usize, &suimon_sim::Band)| {
         let value = |runs: &[Run]| {
             let values = runs.iter().filter_map(|run| Some(run.played()?.bands[number].0));
-            Spread::of(values)
+            MeanAndRange::of(values)
                 .map_or_else(String::new, |spread| from_to(spread, |value| plain(band.metric, value)))
         };
         let missed = answer.missed(number);
@@ -261,11 +261,11 @@ pub(super) fn violations(answer: &Answer<'_>) -> Vec<String> {
 }
 
 fn mean(runs: &[&Played], show: fn(f64) -> String, of: fn(&Played) -> f64) -> String {
-    Spread::of(runs.iter().map(|run| of(run))).map_or_else(String::new, |spread| show(spread.mean))
+    MeanAndRange::of(runs.iter().map(|run| of(run))).map_or_else(String::new, |spread| show(spread.mean))
 }
 
 fn range(runs: &[&Played], of: fn(&Played) -> f64) -> String {
-    Spread::of(runs.iter().map(|run| of(run))).map_or_else(String::new, |spread| {
+    MeanAndRange::of(runs.iter().map(|run| of(run))).map_or_else(String::new, |spread| {
         let shares = from_to(spread, |value| share(value).trim_end_matches("\u{a0}%").to_owned());
         format!("{shares}\u{a0}%")
     })
@@ -273,7 +273,7 @@ fn range(runs: &[&Played], of: fn(&Played) -> f64) -> String {
 
 fn settled(runs: &[&Played]) -> String {
     let settled: Vec<f64> = runs.iter().filter_map(|run| run.summary.settled_after_s).collect();
-    match Spread::of(settled.iter().copied()) {
+    match MeanAndRange::of(settled.iter().copied()) {
         Some(spread) if settled.len() == runs.len() => time(spread.mean),
         Some(_) => format!("{} of {} did", settled.len(), runs.len()),
         None if runs.is_empty() => String::new(),
@@ -282,7 +282,7 @@ fn settled(runs: &[&Played]) -> String {
 }
 
 /// Returns from the least to the most, or the one value if all are shown alike.
-fn from_to(spread: Spread, show: impl Fn(f64) -> String) -> String {
+fn from_to(spread: MeanAndRange, show: impl Fn(f64) -> String) -> String {
     let (min, max) = (show(spread.min), show(spread.max));
     if min == max { min } else { format!("{min}\u{a0}–\u{a0}{max}") }
 }

@@ -3,7 +3,7 @@
 use super::not_admitted::NotAdmitted;
 use super::{Core, RequestContext};
 use crate::gatekeeper::{
-    Arrived, GateAdmission, MemberOf, Named, TurnedAway, UnidentifiedClient, Waiting, kind_of,
+    Arrived, GateAdmission, MemberOf, SessionLookup, TurnedAway, UnidentifiedClient, Waiting, kind_of,
 };
 use crate::telemetry::Telemetry;
 use crate::ungated::UngatedPermit;
@@ -65,11 +65,12 @@ impl Core {
             Err(exempt) => return self.admit_ungated(connection, exempt, context.arrived).await,
         };
         let named = self.membership(&context.visitor, parts, |_| true);
-        let mut come = self.arrive(connection, parts, &context.visitor, (route, named), Named::First)?;
+        let mut come =
+            self.arrive(connection, parts, &context.visitor, (route, named), SessionLookup::First)?;
         // Only if the gate does not have the named session it is asked which one it has.
         if come.arrived.is_none() {
             let stands = self.membership(&context.visitor, parts, |session| self.keeper.has(session));
-            come = self.arrive(connection, parts, &context.visitor, (route, stands), Named::Last)?;
+            come = self.arrive(connection, parts, &context.visitor, (route, stands), SessionLookup::Last)?;
         }
         let ArrivalResult { arrived, session, unknown } = come;
         if self.params.sessions.kinds.is_empty() || matches!(session, Some(Membership::Member { .. })) {
@@ -136,7 +137,7 @@ impl Core {
         parts: &request::Parts,
         visitor: &Visitor,
         (route, session): (RouteId, Option<Membership>),
-        named: Named,
+        lookup: SessionLookup,
     ) -> Result<ArrivalResult, NotAdmitted> {
         let client = self.identifier.client(visitor, session, parts, connection.peer());
         let mut unknown = client.map(|client| UnidentifiedClient {
@@ -156,7 +157,7 @@ impl Core {
             (None, None) => None,
         };
         let asks = unknown.as_mut().filter(|_| !has_waiters).map(|it| (it, &member as MemberOf<'_>));
-        let arrived = self.keeper.arrive(Arrival { route, session }, asks, named);
+        let arrived = self.keeper.arrive(Arrival { route, session }, asks, lookup);
         let session = unknown.and_then(|unknown| unknown.found).and_then(member).or(session);
         Ok(ArrivalResult { arrived, session, unknown })
     }

@@ -3,7 +3,7 @@
 
 use super::not_admitted::NotAdmitted;
 use super::{ClientGone, Core, RequestContext};
-use crate::gatekeeper::{Arrived, Named};
+use crate::gatekeeper::{Arrived, SessionLookup};
 use crate::wall_clock::now_unix;
 use http::{Method, Response, request};
 use std::time::Duration;
@@ -182,7 +182,7 @@ impl Core {
         let entering = Membership::Entering { kind: ticket.kind, position: ticket.position, session };
         let arrival = Arrival { route, session: Some(entering) };
         let arrived =
-            self.keeper.arrive(arrival, None, Named::Last).expect("what was named last is taken in");
+            self.keeper.arrive(arrival, None, SessionLookup::Last).expect("what was named last is taken in");
         let answer = match arrived {
             Arrived::Waiting(waiting) => self.wait(connection, waiting, body, true, context.arrived).await,
             Arrived::TurnedAway(away) => Err(self.turned_away(away, Duration::ZERO)),

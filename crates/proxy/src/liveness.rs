@@ -31,7 +31,7 @@ const HEARD_EVERY: u64 = 50;
 
 /// What is known of a route's answers, and whether any comes now.
 #[derive(Default, Debug)]
-pub(crate) struct Pulse {
+pub(crate) struct ResponseLiveness {
     took: [AtomicU32; CLASSES],
     known: AtomicU32,
     unanswered: AtomicU32,
@@ -39,7 +39,7 @@ pub(crate) struct Pulse {
     silent_since: AtomicU64,
 }
 
-impl Pulse {
+impl ResponseLiveness {
     /// Forgets how long its answers took.
     pub(crate) fn reset(&self) {
         self.took.iter().chain([&self.known]).for_each(|count| count.store(0, Relaxed));
@@ -128,12 +128,12 @@ pub(crate) fn moment(at: Instant) -> u64 {
 mod tests {
     use super::*;
 
-    fn taught(answers: &[(u32, f64)]) -> Pulse {
-        let pulse = Pulse::default();
+    fn taught(answers: &[(u32, f64)]) -> ResponseLiveness {
+        let liveness = ResponseLiveness::default();
         for (count, seconds) in answers {
-            (0..*count).for_each(|_| pulse.learn(Duration::from_secs_f64(*seconds)));
+            (0..*count).for_each(|_| liveness.learn(Duration::from_secs_f64(*seconds)));
         }
-        pulse
+        liveness
     }
 
     #[test]
@@ -156,16 +156,16 @@ mod tests {
 
     #[test]
     fn a_route_is_stuck_if_those_in_the_application_are_not_answered_whoever_leaves() {
-        let pulse = taught(&[(100, 0.02)]);
-        assert!(!pulse.is_stuck(1_000_000), "nobody asks");
-        pulse.sent(1000);
-        pulse.sent(5900);
-        assert!(!pulse.is_stuck(10_999) && pulse.is_stuck(11_000), "since the first of them was sent");
-        pulse.answered(11_000);
-        assert!(!pulse.is_stuck(20_900) && pulse.is_stuck(21_000));
-        pulse.unanswered.fetch_sub(1, Relaxed);
-        assert!(!pulse.is_stuck(21_000) && pulse.is_stuck(31_000), "one alone");
-        pulse.sent(21_000);
-        assert!(pulse.is_stuck(21_000), "and a client that asks again is not as new as it looks");
+        let liveness = taught(&[(100, 0.02)]);
+        assert!(!liveness.is_stuck(1_000_000), "nobody asks");
+        liveness.sent(1000);
+        liveness.sent(5900);
+        assert!(!liveness.is_stuck(10_999) && liveness.is_stuck(11_000), "since the first of them was sent");
+        liveness.answered(11_000);
+        assert!(!liveness.is_stuck(20_900) && liveness.is_stuck(21_000));
+        liveness.unanswered.fetch_sub(1, Relaxed);
+        assert!(!liveness.is_stuck(21_000) && liveness.is_stuck(31_000), "one alone");
+        liveness.sent(21_000);
+        assert!(liveness.is_stuck(21_000), "and a client that asks again is not as new as it looks");
     }
 }
