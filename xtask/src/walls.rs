@@ -187,6 +187,12 @@ const CRATES: &[Crate] = &[
         tests_know: &[],
         others: Others::AnyBut(&["tokio", "axum"]),
     },
+    Crate {
+        name: "suimon-process",
+        knows: &[],
+        tests_know: &[],
+        others: Others::AnyBut(&["tokio", "hyper", "axum", "clap"]),
+    },
     // Edges.
     Crate {
         name: "suimon-chart",
@@ -225,6 +231,7 @@ const CRATES: &[Crate] = &[
             "suimon-identity",
             "suimon-model",
             "suimon-params",
+            "suimon-process",
             "suimon-proxy",
             "suimon-record",
             "suimon-settings",
@@ -262,6 +269,7 @@ const CRATES: &[Crate] = &[
             "suimon-gate",
             "suimon-identity",
             "suimon-model",
+            "suimon-process",
             "suimon-proxy",
             "suimon-rivals",
             "suimon-settings",

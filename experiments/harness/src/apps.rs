@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
+use suimon_process::{Program, Running, listening_address};
 
 use crate::common::Common;
-use crate::processes::{Program, Running, listening_address};
 use crate::trouble::{Result, Trouble, While};
 
 /// A shop measures the machine before it listens.
@@ -126,13 +126,14 @@ impl Shop<'_> {
     /// Starts it on `port`, without waiting.
     pub(crate) fn start(&self, port: u16) -> Result<Running> {
         let program = match self.kind {
-            ShopKind::Tomcat => Program::new("shop", "java", self.core)
+            ShopKind::Tomcat => Program::new("shop", "java")
+                .cores(&[self.core])
                 .arg(format!("-Djava.io.tmpdir={}", self.fresh_folder()?.display()))
                 .args(["-XX:+UseSerialGC".to_string(), format!("-Xms{}m", self.options.heap_mb)])
                 .args([format!("-Xmx{}m", self.options.heap_mb), "-jar".to_string()])
                 .arg(self.jar()?.display())
                 .args(["--threads".to_string(), self.options.threads.to_string()]),
-            ShopKind::Bundled => Program::new("shop", self.suimon, self.core).arg("shop"),
+            ShopKind::Bundled => Program::new("shop", self.suimon).cores(&[self.core]).arg("shop"),
         };
         let mut program = program
             .args(["--port".to_string(), port.to_string()])
@@ -142,7 +143,7 @@ impl Shop<'_> {
                 .args(["--light-work".to_string(), work.light.to_string()])
                 .args(["--search-repeats".to_string(), work.search.to_string()]);
         }
-        program.start(self.logs)
+        Ok(program.start(self.logs)?)
     }
 }
 

@@ -8,7 +8,6 @@ use clap::Args;
 
 use crate::cpu::CoreTimes;
 use crate::machine::Machine;
-use crate::processes::pin_self;
 use crate::trouble::{Result, Trouble, While};
 
 /// Returns the folder of all experiments.
@@ -97,7 +96,11 @@ impl CommonOptions {
         for folder in [&scratch, &out, &out.join("data")] {
             fs::create_dir_all(folder).trouble(format!("{}: cannot be made", folder.display()))?;
         }
-        pin_self(self.load_core)?;
+        // So that this process does not disturb the one that is measured.
+        suimon_process::stay_on(&[self.load_core]).map_err(|_| {
+            let core = self.load_core;
+            Trouble::Usage(format!("core {core} cannot be used: name others with --app-core and --load-core"))
+        })?;
         Ok(Common {
             app_core: self.app_core,
             load_core: self.load_core,

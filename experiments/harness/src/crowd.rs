@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use suimon_crowd::Report;
+use suimon_process::{Program, Running};
 
-use crate::processes::{Program, Running};
 use crate::trouble::{Result, While, failed};
 
 /// How long a crowd may take beyond its own time.
@@ -55,7 +55,8 @@ impl Crowd<'_> {
         fs::write(&journey, &self.journey).trouble(journey.display())?;
         // A report of an earlier run must not be taken for this one's.
         let _ = fs::remove_file(&report);
-        let mut program = Program::new(self.name, self.suimon, self.core)
+        let mut program = Program::new(self.name, self.suimon)
+            .cores(&[self.core])
             .args(["crowd", &journey.to_string_lossy(), "--to", &format!("http://{}", self.to)])
             .args(["--json", &report.to_string_lossy()])
             .args(["--warmup".to_string(), milliseconds(self.warmup)]);

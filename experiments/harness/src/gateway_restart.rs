@@ -12,6 +12,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use suimon_chart::{Axis, Hue, Plot, Series, Span};
 use suimon_crowd::Report;
+use suimon_process::free_address;
 use suimon_statistics::table::numbers;
 
 use crate::apps::{OpenShop, Shop, ShopKind, ShopOptions, Work};
@@ -23,7 +24,6 @@ use crate::figures::{self, Panel};
 use crate::gateways::{Gateway, Served};
 use crate::journey::{Arrivals, Journey, Thinks};
 use crate::machine::Machine;
-use crate::processes::free_address;
 use crate::trouble::{Result, While};
 
 const NAME: &str = "gateway-restart";

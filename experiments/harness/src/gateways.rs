@@ -6,10 +6,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use suimon_process::{Program, Running, free_address};
 
 use crate::common::Common;
 use crate::http;
-use crate::processes::{Program, Running, free_address};
 use crate::trouble::{Result, Trouble, While};
 
 /// How long a gateway may take to listen.
@@ -173,14 +173,14 @@ impl Gateway {
     /// Ends it: asked to with SIGTERM, or killed. Nobody listens afterwards.
     pub(crate) fn end(mut self, in_peace: bool) -> Result<()> {
         match &mut self.process {
-            Some(process) if in_peace => process.terminate(END_PATIENCE),
+            Some(process) if in_peace => Ok(process.terminate(END_PATIENCE).map(drop)?),
             _ => Ok(()),
         }
     }
 
     /// Fails if it has ended by itself.
     pub(crate) fn must_run(&mut self) -> Result<()> {
-        self.process.as_mut().map_or(Ok(()), Running::must_run)
+        Ok(self.process.as_mut().map_or(Ok(()), Running::must_run)?)
     }
 }
 
@@ -223,12 +223,15 @@ impl Served<'_> {
             "none" => name.to_string(),
             _ => folder.join(name).display().to_string(),
         };
-        let mut program = Program::new("gateway", &common.suimon, core)
+        let mut program = Program::new("gateway", &common.suimon)
+            .cores(&[core])
             .args(["serve".to_string(), "--lease-keys".to_string(), file(self.keys)])
             .args(["--learned".to_string(), file(self.learned)])
             .args(["--to", self.to])
             .args(["--listen".to_string(), self.listen.to_string()])
             .args(["--admin".to_string(), self.admin.to_string()])
+            // What else it would keep for its next start.
+            .env("STATE_DIRECTORY", folder)
             .descriptors(DESCRIPTORS);
         if let Some(settings) = settings {
             let path = folder.join("gateway.toml");
@@ -252,7 +255,8 @@ pub(crate) fn start_haproxy(
     let listen = free_address()?;
     let path = folder.join("haproxy.cfg");
     fs::write(&path, settings(listen)).trouble(path.display())?;
-    let mut process = Program::new("haproxy", program, core)
+    let mut process = Program::new("haproxy", program)
+        .cores(&[core])
         .args(["-db", "-f"])
         .arg(path.display())
         .descriptors(DESCRIPTORS)
@@ -289,7 +293,8 @@ http {{
     );
     let path = folder.join("nginx.conf");
     fs::write(&path, settings).trouble(path.display())?;
-    let mut process = Program::new("nginx", program, core)
+    let mut process = Program::new("nginx", program)
+        .cores(&[core])
         .args(["-p".to_string(), folder.display().to_string()])
         .args(["-c".to_string(), "nginx.conf".to_string(), "-e".to_string(), "stderr".to_string()])
         .descriptors(DESCRIPTORS)

@@ -15,6 +15,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use suimon_admin::State;
 use suimon_crowd::Report;
+use suimon_process::{Running, listening_address};
 
 use crate::apps::{Shop, ShopKind, ShopOptions};
 use crate::claims::{self, Claim};
@@ -25,7 +26,6 @@ use crate::gateways::{Gateway, start_suimon};
 use crate::http::Visitor;
 use crate::journey::{Arrivals, Journey, Thinks};
 use crate::machine::Machine;
-use crate::processes::{Running, listening_address};
 use crate::trouble::{Result, Trouble, While, failed};
 
 const NAME: &str = "kill-and-restart";

@@ -19,7 +19,7 @@
 //! - [`sqs`]: `sqs`, the figures of the paper, simulated at full size and measured on a real shop.
 //! - [`sim`]: `sim`, `suimon sim` with the laws of others and with generated sites.
 //!
-//! Beneath them: `processes` (pinned, gone with us), `cpu`, `machine`, `apps`, `gateways`, `crowd`,
+//! Beneath them, on `suimon-process`: `cpu`, `machine`, `apps`, `gateways`, `crowd`,
 //! `journey`, `bound`, `observe`, `memory`; and `data`, `figures`, `clock`.
 //!
 //! Exit codes: 0 done and it holds, 1 it does not or something failed while running, 2 wrong usage.
@@ -47,7 +47,6 @@ mod memory;
 mod observe;
 mod overload;
 mod parallel;
-mod processes;
 mod proxy_cost;
 mod sim;
 mod site;

@@ -20,6 +20,12 @@ impl fmt::Display for Trouble {
     }
 }
 
+impl From<suimon_process::ProcessError> for Trouble {
+    fn from(error: suimon_process::ProcessError) -> Self {
+        Trouble::Failed(error.to_string())
+    }
+}
+
 /// Says what was being done when something failed.
 pub(crate) trait While<T> {
     /// Returns the value, or the failure with `what` in front of it.

@@ -7,7 +7,6 @@
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -198,19 +197,11 @@ fn ask(to: SocketAddr, number: u32) -> Result<TcpStream> {
 }
 
 fn allow_descriptors(count: u32) -> Result<()> {
-    let pid = std::process::id().to_string();
-    let status = Command::new("prlimit")
-        .args(["--pid", &pid, &format!("--nofile={count}:")])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .trouble("prlimit (util-linux) is needed and did not start")?;
-    if status.success() {
-        return Ok(());
-    }
-    Err(Trouble::Usage(format!(
-        "{count} descriptors cannot be had here (ulimit -Hn tells how many): name fewer --clients"
-    )))
+    suimon_process::allow_descriptors(count).map_err(|_| {
+        Trouble::Usage(format!(
+            "{count} descriptors cannot be had here (ulimit -Hn tells how many): name fewer --clients"
+        ))
+    })
 }
 
 fn tables(data: &Data) -> String {

@@ -76,7 +76,7 @@ pub(crate) fn run(options: &LoadOptions) -> Result<bool> {
         for task in asking {
             task.await.trouble("a connection of the load")?;
         }
-        Ok(())
+        Result::Ok(())
     })?;
     let counts = counts.borrow();
     let load = Load {

@@ -17,6 +17,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use suimon_chart::{Bars, Hue};
 use suimon_model::Rng;
+use suimon_process::{Program, Running, listening_address};
 use suimon_statistics::table::numbers;
 use suimon_statistics::{median, quantile};
 
@@ -27,7 +28,6 @@ use crate::data;
 use crate::figures::{self, Panel};
 use crate::gateways::Gateway;
 use crate::machine::Machine;
-use crate::processes::{Program, Running, listening_address};
 use crate::trouble::{Result, Trouble, While, failed};
 use contestants::Contestant;
 
@@ -163,7 +163,7 @@ fn start_all(
 /// Starts this very program with other words, on the load's core.
 fn own(common: &Common, name: &str, words: &[&str]) -> Result<Running> {
     let program = std::env::current_exe().trouble("this program cannot find itself")?;
-    Program::new(name, program, common.load_core).args(words).start(&common.scratch)
+    Ok(Program::new(name, program).cores(&[common.load_core]).args(words).start(&common.scratch)?)
 }
 
 fn measure(common: &Common, options: &Options, gateways: &[(Contestant, Gateway)]) -> Result<Data> {
@@ -250,11 +250,8 @@ fn put_under_load(common: &Common, options: &Options, to: SocketAddr) -> Result<
     }
     let mut load = own(common, "load", &words)?;
     let patience = Duration::from_secs_f64(options.seconds) + OVERTIME;
-    // Its answer is one line; it may have ended before we look.
-    let ended = load.wait_for("end", patience, |load| load.said().ends_with('\n').then(|| load.said()));
-    let said =
-        ended.or_else(|trouble| if load.said().is_empty() { Err(trouble) } else { Ok(load.said()) })?;
-    serde_json::from_str(&said).trouble("what the load says")
+    load.wait(patience)?;
+    serde_json::from_str(&load.said()).trouble(format!("what the load says\n{}", load.last_words()))
 }
 
 fn summary(proxy: Contestant, rounds: &[Round], wanted: u32) -> Summary {

@@ -10,11 +10,12 @@ pub(crate) use load::{LoadOptions, run as run_load};
 
 use std::env;
 use std::fs;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use suimon_chart::{Axis, Hue, Plot, Series};
+use suimon_process::{Program, listening_address};
 use suimon_statistics::quantile;
 use suimon_statistics::table::numbers;
 
@@ -26,8 +27,7 @@ use crate::figures::{self, Panel};
 use crate::gateways::{Control, find, start_suimon};
 use crate::machine::Machine;
 use crate::memory::memory;
-use crate::processes::{Program, listening_address};
-use crate::trouble::{Result, While, failed};
+use crate::trouble::{Result, While};
 use load::Load;
 
 const NAME: &str = "slow-clients";
@@ -120,7 +120,8 @@ fn cell(common: &Common, options: &Options, control: Control, round: u32) -> Res
     let folder = common.scratch.join(format!("{control:?}-{round}").to_lowercase());
     fs::create_dir_all(&folder).trouble(folder.display())?;
     let script = experiments().join(NAME).join("app.js");
-    let mut app = Program::new("app", find("node")?, common.app_core).arg(script.display()).start(&folder)?;
+    let mut app =
+        Program::new("app", find("node")?).cores(&[common.app_core]).arg(script.display()).start(&folder)?;
     let address =
         app.wait_for("line with its address", START_PATIENCE, |app| listening_address(&app.said()))?;
     let gateway = match control {
@@ -131,19 +132,14 @@ fn cell(common: &Common, options: &Options, control: Control, round: u32) -> Res
     let seconds = if common.quick { 6 } else { options.seconds };
     let (app_core, load_core) = (CoreTimes::now(common.app_core)?, CoreTimes::now(common.load_core)?);
     let own = env::current_exe().trouble("this program cannot find itself")?;
-    let mut clients = Program::new("clients", own, common.load_core)
+    let mut clients = Program::new("clients", own)
+        .cores(&[common.load_core])
         .args(["slow-clients-load".to_string(), "--to".to_string(), gateway.address.to_string()])
         .args(["--seconds".to_string(), seconds.to_string()])
         .start(&folder)?;
-    let deadline = Instant::now() + Duration::from_secs(seconds) + TELL_PATIENCE;
-    while clients.ended()?.is_none() {
-        if Instant::now() > deadline {
-            return failed(format!("the clients do not end:\n{}", clients.last_words()));
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    clients.wait(Duration::from_secs(seconds) + TELL_PATIENCE)?;
     let load = serde_json::from_str(clients.said().trim()).trouble("what the clients say")?;
-    let resident_mb = gateway.pid().map(|pid| Ok(memory(pid)?.resident_kb as f64 / 1024.0)).transpose()?;
+    let resident_mb = gateway.pid().map(memory).transpose()?.map(|memory| memory.resident_kb as f64 / 1024.0);
     let app_core = app_core.until(&CoreTimes::now(common.app_core)?);
     let load_core = load_core.until(&CoreTimes::now(common.load_core)?);
     Ok(Cell { control, load, resident_mb, app_core, load_core })

@@ -29,10 +29,10 @@ use crate::figures::{self, Panel};
 use crate::journey::{Arrivals, Journey, Thinks};
 use crate::machine::Machine;
 use crate::memory::memory;
-use crate::processes::{Program, Running};
 use crate::trouble::{Result, While, failed};
 use attackers::{Came, Manner};
 use contestants::Contestant;
+use suimon_process::{Program, Running};
 use suimon_statistics::table::numbers;
 
 const NAME: &str = "under-attack";
@@ -247,23 +247,19 @@ fn start_attackers(
     seconds: u64,
 ) -> Result<Running> {
     let own = env::current_exe().trouble("this program cannot find itself")?;
-    Program::new("attackers", own, common.load_core)
+    let attackers = Program::new("attackers", own)
+        .cores(&[common.load_core])
         .args(["under-attack-attackers".to_string(), "--to".to_string(), to.to_string()])
         .args(["--seconds".to_string(), seconds.to_string()])
         .args(["--connections".to_string(), ATTACKERS.to_string()])
         .descriptors(2 * ATTACKERS)
-        .start(folder)
+        .start(folder)?;
+    Ok(attackers)
 }
 
 /// Waits for the attackers' own account.
 fn told(mut attackers: Running) -> Result<BTreeMap<Manner, Came>> {
-    let deadline = Instant::now() + TELL_PATIENCE;
-    while attackers.ended()?.is_none() {
-        if Instant::now() > deadline {
-            return failed(format!("the attackers do not end:\n{}", attackers.last_words()));
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    attackers.wait(TELL_PATIENCE)?;
     serde_json::from_str(attackers.said().trim()).trouble("what the attackers say")
 }
 

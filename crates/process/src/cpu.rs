@@ -1,0 +1,90 @@
+//! Processor time, as the kernel tells it.
+
+use std::fs;
+use std::io;
+use std::time::Duration;
+
+/// The kernel's unit in `/proc`: on Linux always a hundredth of a second, whatever its own clock
+/// does.
+const TICK: Duration = Duration::from_millis(10);
+
+/// What a core did since the machine started.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CoreTime {
+    /// Somebody here worked on it.
+    pub busy: Duration,
+    /// It was given to other machines on the same hardware.
+    pub stolen: Duration,
+}
+
+/// Returns the processor time process `pid` has used, threads that ended included; to a hundredth
+/// of a second.
+///
+/// # Errors
+/// There is no such process, or the system does not tell.
+pub fn process_time(pid: u32) -> io::Result<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    ticks_of(&stat).map(time).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+/// Returns what `core` did since the machine started; `None`: there is no such core.
+///
+/// # Errors
+/// The system does not tell.
+pub fn core_time(core: usize) -> io::Result<Option<CoreTime>> {
+    let stat = fs::read_to_string("/proc/stat")?;
+    let told = |(busy, stolen)| CoreTime { busy: time(busy), stolen: time(stolen) };
+    Ok(core_ticks(&stat, core).map(told))
+}
+
+fn time(ticks: u64) -> Duration {
+    TICK.saturating_mul(u32::try_from(ticks).unwrap_or(u32::MAX))
+}
+
+/// Fields 14 and 15, counted behind the name, which may hold anything.
+fn ticks_of(stat: &str) -> Option<u64> {
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let user: u64 = fields.next()?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    Some(user + system)
+}
+
+/// Returns busy and stolen ticks. Fields: user nice system idle iowait irq softirq steal; guests
+/// are in user already.
+fn core_ticks(stat: &str, core: usize) -> Option<(u64, u64)> {
+    let name = format!("cpu{core}");
+    let line = stat.lines().find(|line| line.split_whitespace().next() == Some(&name))?;
+    let ticks: Vec<u64> = line.split_whitespace().skip(1).map_while(|word| word.parse().ok()).collect();
+    let [user, nice, system, _idle, _iowait, irq, softirq, steal, ..] = ticks[..] else { return None };
+    Some((user + nice + system + irq + softirq, steal))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_name_with_blanks_and_brackets_does_not_shift_the_fields() {
+        let stat = "42 (my (odd) name) S 1 42 42 0 -1 4194560 100 0 0 0 250 30 0 0 20 0 1 0 5 6 7";
+        assert_eq!(ticks_of(stat), Some(280));
+        assert_eq!(time(280), Duration::from_millis(2800));
+        assert_eq!(ticks_of("42 (cut"), None);
+    }
+
+    #[test]
+    fn a_core_is_told_from_one_that_begins_with_its_number() {
+        let stat = "cpu  9 9 9 9 9 9 9 9 0 0\ncpu1 1 2 3 400 5 6 7 8 0 0\ncpu10 9 9 9 9 9 9 9 9 0 0\n";
+        assert_eq!(core_ticks(stat, 1), Some((19, 8)));
+        assert_eq!(core_ticks(stat, 2), None);
+    }
+
+    #[test]
+    fn our_own_work_is_seen() {
+        let pid = std::process::id();
+        let before = process_time(pid).unwrap();
+        let mut sum = 0_u64;
+        while process_time(pid).unwrap() < before + Duration::from_millis(30) {
+            sum = std::hint::black_box(sum.wrapping_mul(31) + 1);
+        }
+    }
+}

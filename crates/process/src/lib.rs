@@ -1,0 +1,365 @@
+//! Processes of ours: told where to run, with their words kept in files, and gone when we are.
+//!
+//! - [`Program`]: what is to be started, on which cores, with how many descriptors.
+//! - [`Running`]: the process. It is killed when this is dropped, whatever the path there; and by the
+//!   kernel when the thread that started it ends, should we ourselves be killed. A terminal's Ctrl-C
+//!   does not reach it, for it is in a group of its own.
+//! - [`cpu`]: processor time of processes and cores.
+//! - [`allowed_cores`], [`stay_on`]: where this thread, and all it starts, may run.
+
+pub mod cpu;
+
+pub use rustix::process::Signal;
+
+use rustix::process::{Pid, Resource, Rlimit};
+use rustix::thread::CpuSet;
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs::{self, File};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often what is waited for is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How many lines of its words are shown when a process failed.
+const LINES_SHOWN: usize = 8;
+/// The longest that one attempt to connect to a listener takes.
+const CONNECT_WITHIN: Duration = Duration::from_secs(3);
+
+/// What went wrong with a process, in a sentence and the last it said.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ProcessError(String);
+
+impl fmt::Display for ProcessError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ProcessError {}
+
+/// What one does with a process, unless it fails.
+pub type Result<T> = std::result::Result<T, ProcessError>;
+
+/// A process to be started.
+#[derive(Debug)]
+pub struct Program {
+    name: String,
+    command: Command,
+    cores: Option<CpuSet>,
+    descriptors: Option<u64>,
+}
+
+impl Program {
+    /// Returns a program that will run where this thread may. `name` names the files of its words
+    /// and stands in messages.
+    pub fn new(name: impl Into<String>, program: impl AsRef<OsStr>) -> Self {
+        Program::of(name, Command::new(program))
+    }
+
+    /// Returns this command as a program that will run where this thread may.
+    pub fn of(name: impl Into<String>, command: Command) -> Self {
+        Program { name: name.into(), command, cores: None, descriptors: None }
+    }
+
+    /// Adds an argument.
+    pub fn arg(self, word: impl ToString) -> Self {
+        self.args([word])
+    }
+
+    /// Adds arguments.
+    pub fn args<T: ToString>(mut self, words: impl IntoIterator<Item = T>) -> Self {
+        self.command.args(words.into_iter().map(|word| word.to_string()));
+        self
+    }
+
+    /// Sets a variable of its environment.
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Takes a variable out of its environment.
+    pub fn without_env(mut self, name: &str) -> Self {
+        self.command.env_remove(name);
+        self
+    }
+
+    /// Lets it run on these cores only.
+    pub fn cores(mut self, cores: &[usize]) -> Self {
+        self.cores = Some(set_of(cores));
+        self
+    }
+
+    /// Lets it have this many descriptors.
+    pub fn descriptors(mut self, count: u32) -> Self {
+        self.descriptors = Some(count.into());
+        self
+    }
+
+    /// Starts it; what it says goes to `NAME.out` and `NAME.err` in `folder`.
+    ///
+    /// Must be called on a thread that lives as long as the process should: the kernel ends it with
+    /// that thread.
+    ///
+    /// # Errors
+    /// The files cannot be written, or the program cannot be run as asked for.
+    pub fn start(mut self, folder: &Path) -> Result<Running> {
+        let out = folder.join(format!("{}.out", self.name));
+        let err = folder.join(format!("{}.err", self.name));
+        let file = |path: &Path| {
+            File::create(path)
+                .map_err(|error| ProcessError(format!("{}: cannot be written: {error}", path.display())))
+        };
+        self.command.stdin(Stdio::null()).stdout(file(&out)?).stderr(file(&err)?).process_group(0);
+        prepare(&mut self.command, self.cores, self.descriptors);
+        let child = self.command.spawn();
+        let child =
+            child.map_err(|error| ProcessError(format!("{} could not be started: {error}", self.name)))?;
+        Ok(Running { name: self.name, child, out, err })
+    }
+}
+
+/// Has the process, before it becomes the program, bind itself to us and take what it was given.
+#[expect(unsafe_code, reason = "nothing else does something in a process before it becomes the program")]
+fn prepare(command: &mut Command, cores: Option<CpuSet>, descriptors: Option<u64>) {
+    let us = std::process::id();
+    let before_exec = move || {
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        // If we ended before the line above, nobody would tell the process.
+        let parent = rustix::process::getppid().map(Pid::as_raw_pid);
+        if parent.and_then(|pid| u32::try_from(pid).ok()) != Some(us) {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        if let Some(count) = descriptors {
+            let limit = Rlimit { current: Some(count), maximum: Some(count) };
+            rustix::process::setrlimit(Resource::Nofile, limit)?;
+        }
+        Ok(cores.map_or(Ok(()), |cores| rustix::thread::sched_setaffinity(None, &cores))?)
+    };
+    // SAFETY: the closure only makes system calls; it allocates nothing and takes no lock.
+    unsafe { command.pre_exec(before_exec) };
+}
+
+/// A process of ours. Killed with SIGKILL, at once, when this is dropped.
+#[derive(Debug)]
+#[must_use = "it is killed when this is dropped"]
+pub struct Running {
+    name: String,
+    child: std::process::Child,
+    out: PathBuf,
+    err: PathBuf,
+}
+
+impl Running {
+    /// Returns its number.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Returns what it said on standard output so far.
+    pub fn said(&self) -> String {
+        read(&self.out)
+    }
+
+    /// Returns what it said on standard error so far.
+    pub fn complained(&self) -> String {
+        read(&self.err)
+    }
+
+    /// Returns how it ended, if it has.
+    ///
+    /// # Errors
+    /// The system does not tell.
+    pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        self.child.try_wait().map_err(|error| ProcessError(format!("{}: {error}", self.name)))
+    }
+
+    /// Goes on if it still runs.
+    ///
+    /// # Errors
+    /// It has ended; with the last it said.
+    pub fn must_run(&mut self) -> Result<()> {
+        match self.ended()? {
+            None => Ok(()),
+            Some(status) => self.failed(&format!("ended by itself ({status})")),
+        }
+    }
+
+    /// Returns the last lines it said.
+    pub fn last_words(&self) -> String {
+        let all = self.said() + &self.complained();
+        let lines: Vec<&str> = all.lines().collect();
+        lines[lines.len().saturating_sub(LINES_SHOWN)..].join("\n")
+    }
+
+    fn failed<T>(&self, what: &str) -> Result<T> {
+        Err(ProcessError(format!("{} {what}:\n{}", self.name, self.last_words())))
+    }
+
+    /// Waits until `ready` gives something.
+    ///
+    /// # Errors
+    /// The process ends first, or `patience` does.
+    pub fn wait_for<T>(
+        &mut self,
+        what: &str,
+        patience: Duration,
+        mut ready: impl FnMut(&Running) -> Option<T>,
+    ) -> Result<T> {
+        let deadline = Instant::now() + patience;
+        loop {
+            if let Some(value) = ready(self) {
+                return Ok(value);
+            }
+            self.must_run()?;
+            if Instant::now() >= deadline {
+                return self.failed(&format!("gave no {what} within {} s", patience.as_secs()));
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Sends it a signal. One that has ended already gets none.
+    pub fn signal(&self, signal: Signal) {
+        let _ = rustix::process::kill_process(Pid::from_child(&self.child), signal);
+    }
+
+    /// Asks it to end, as an operator does, and waits until it has; returns how.
+    ///
+    /// # Errors
+    /// It does not end within `patience`.
+    pub fn terminate(&mut self, patience: Duration) -> Result<ExitStatus> {
+        self.signal(Signal::TERM);
+        self.wait(patience)
+    }
+
+    /// Waits until it has ended; returns how.
+    ///
+    /// # Errors
+    /// It does not end within `patience`.
+    pub fn wait(&mut self, patience: Duration) -> Result<ExitStatus> {
+        let deadline = Instant::now() + patience;
+        loop {
+            if let Some(status) = self.ended()? {
+                return Ok(status);
+            }
+            if Instant::now() >= deadline {
+                return self.failed(&format!("does not end within {} s", patience.as_secs()));
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Waits until somebody accepts connections at `address`.
+    ///
+    /// # Errors
+    /// The process ends first, or `patience` does.
+    pub fn wait_for_listener(&mut self, address: SocketAddr, patience: Duration) -> Result<()> {
+        let what = format!("answer at {address}");
+        self.wait_for(&what, patience, |_| {
+            TcpStream::connect_timeout(&address, CONNECT_WITHIN).ok().map(drop)
+        })
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may be gone already; then there is nothing left to do.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Returns an address on loopback that nobody listens on. Another process could take it before it
+/// is used; the process told to listen there then says so.
+///
+/// # Errors
+/// There is no free port.
+pub fn free_address() -> Result<SocketAddr> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .and_then(|listener| listener.local_addr())
+        .map_err(|error| ProcessError(format!("no free port on loopback: {error}")))
+}
+
+/// Returns the address in a line `listening on http://ADDRESS`.
+pub fn listening_address(said: &str) -> Option<SocketAddr> {
+    said.lines().find_map(|line| line.strip_prefix("listening on http://")?.trim().parse().ok())
+}
+
+/// Returns the cores this thread may run on, in order.
+///
+/// # Errors
+/// The system does not tell.
+pub fn allowed_cores() -> io::Result<Vec<usize>> {
+    let set = rustix::thread::sched_getaffinity(None)?;
+    Ok((0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect())
+}
+
+/// Keeps this thread, and all it starts from now on, on these cores.
+///
+/// # Errors
+/// This machine has none of them, or forbids it.
+pub fn stay_on(cores: &[usize]) -> io::Result<()> {
+    Ok(rustix::thread::sched_setaffinity(None, &set_of(cores))?)
+}
+
+/// Lets this process have `count` descriptors; its hard limit stays.
+///
+/// # Errors
+/// So many are above the hard limit.
+pub fn allow_descriptors(count: u32) -> io::Result<()> {
+    let limit = Rlimit { current: Some(count.into()), ..rustix::process::getrlimit(Resource::Nofile) };
+    Ok(rustix::process::setrlimit(Resource::Nofile, limit)?)
+}
+
+fn set_of(cores: &[usize]) -> CpuSet {
+    let mut set = CpuSet::new();
+    for core in cores.iter().filter(|core| **core < CpuSet::MAX_CPU) {
+        set.set(*core);
+    }
+    set
+}
+
+fn read(path: &Path) -> String {
+    // A log that is not there yet is an empty one.
+    fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_itself_and_ends_with_its_handle() {
+        let logs = tempfile::tempdir().unwrap();
+        let mut sleeper = Program::new("sleeper", "sleep").cores(&[0]).arg(30).start(logs.path()).unwrap();
+        let stat = format!("/proc/{}/comm", sleeper.pid());
+        let is_itself = |_: &Running| (read(Path::new(&stat)).trim() == "sleep").then_some(());
+        sleeper.wait_for("sleep", Duration::from_secs(10), is_itself).unwrap();
+        drop(sleeper);
+        assert!(!Path::new(&stat).exists());
+    }
+
+    #[test]
+    fn one_that_ends_too_soon_is_told_with_its_last_words() {
+        let logs = tempfile::tempdir().unwrap();
+        let program = Program::new("early", "sh").cores(&[0]).args(["-c", "echo no coffee >&2; exit 3"]);
+        let mut early = program.start(logs.path()).unwrap();
+        let error = early.wait_for("coffee", Duration::from_secs(10), |_| None::<()>).unwrap_err();
+        assert!(error.to_string().contains("no coffee"), "{error}");
+        assert!(error.to_string().contains('3'), "{error}");
+    }
+
+    #[test]
+    fn the_address_is_read_from_the_line_that_tells_it() {
+        let said = "work: much\nlistening on http://127.0.0.1:4711\n";
+        assert_eq!(listening_address(said), Some("127.0.0.1:4711".parse().unwrap()));
+        assert_eq!(listening_address("listening on http://127."), None);
+    }
+}
