@@ -1,6 +1,6 @@
 //! What can be written behind `suimon`, and the help that teaches it.
 
-use crate::demo::{Demo, DemoCrowd};
+use crate::demo::Demo;
 use crate::sim::Sim;
 use clap::{Args, Parser, Subcommand};
 use std::net::SocketAddr;
@@ -53,8 +53,6 @@ pub(crate) enum Command {
     Shop(Shop),
     /// Demo: the same crowd visits the bundled shop, first without and then with Suimon.
     Demo(Demo),
-    #[command(hide = true)]
-    DemoCrowd(DemoCrowd),
 }
 
 #[derive(Args, Clone, Debug)]

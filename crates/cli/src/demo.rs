@@ -1,28 +1,21 @@
 //! `suimon demo`: one crowd, one shop, twice: without Suimon and with it. Shows what happens and
 //! writes a report.
 //!
-//! Shop, gateway and crowd are processes of their own, all of this binary, on free ports of
-//! 127.0.0.1. First the most the shop could do is measured (the bound); then the same crowd comes
-//! straight to a fresh shop; then to another fresh one through a gateway without any settings.
-//! Where it can be done the shop has a core of its own, so that neither gateway nor crowd takes
-//! anything from it.
+//! Shop and gateway are processes of their own, of this binary, on free ports of 127.0.0.1; the crowd
+//! is played by this one. First the most the shop could do is measured (the bound); then the same
+//! crowd comes straight to a fresh shop; then to another fresh one through a gateway without any
+//! settings. Where it can be done the shop has a core of its own, so that neither gateway nor crowd
+//! takes anything from it.
 //!
-//! Map: `process` children that never outlive us; `cores` who runs where; `crowd` the crowd's
-//! process; `stage` the three acts; `gateway` what is asked of it each second; `outcome` what came
-//! of it; `live` and `comparison` for the terminal; `report` (with `figures`) for the browser.
+//! Map: `stage` the three acts; `outcome` what came of them; `live` and `comparison` for the
+//! terminal; `report` (with `figures`) for the browser.
 
 mod comparison;
-mod cores;
-mod crowd;
 mod figures;
-mod gateway;
 mod live;
 mod outcome;
-mod process;
 mod report;
 mod stage;
-
-pub(crate) use crowd::{DemoCrowd, run as play};
 
 use crate::exit::Exit;
 use crate::interrupt;
@@ -30,11 +23,11 @@ use crate::whole_file;
 use clap::Args;
 use outcome::DemoResult;
 use stage::Stage;
-use std::fmt;
+use std::error::Error;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread;
+
+/// What there is, or a sentence that says why there is none, and what may help.
+type Outcome<T> = Result<T, Box<dyn Error>>;
 
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples:
@@ -76,26 +69,6 @@ fn scale(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "must be a number from 0.1 to 100".to_owned())
 }
 
-/// Why there is no outcome.
-#[derive(Debug)]
-pub(crate) enum DemoError {
-    /// Somebody pressed Ctrl-C, or told us otherwise to end.
-    Interrupted,
-    /// Something did not work; the sentence says what, and what may help.
-    Failed(String),
-}
-
-impl fmt::Display for DemoError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            DemoError::Interrupted => {
-                f.write_str("interrupted; nothing was left running and no report was written")
-            }
-            DemoError::Failed(sentence) => f.write_str(sentence),
-        }
-    }
-}
-
 /// Plays the demo, shows it, and writes what was asked for.
 pub(crate) fn run(args: &Demo) -> Exit {
     let files = [
@@ -112,14 +85,8 @@ pub(crate) fn run(args: &Demo) -> Exit {
             return Exit::Usage;
         }
     }
-    let interrupted = match told_to_stop() {
-        Ok(interrupted) => interrupted,
-        Err(error) => {
-            eprintln!("no thread could be had to wait for signals: {error}");
-            return Exit::Failed;
-        }
-    };
-    let outcome = match Stage::new(args, interrupted).play() {
+    interrupt::listen();
+    let outcome = match Stage::new(args).and_then(Stage::play) {
         Ok(outcome) => outcome,
         Err(error) => {
             eprintln!("{error}");
@@ -143,31 +110,17 @@ pub(crate) fn run(args: &Demo) -> Exit {
     }
 }
 
-fn write(args: &Demo, outcome: &DemoResult) -> Result<(), String> {
+fn write(args: &Demo, outcome: &DemoResult) -> Outcome<()> {
     let put = |path: &Path, text: String| {
         whole_file::write(path, &text)
             .map_err(|error| format!("{}: could not be written: {error}", path.display()))
     };
     put(&args.report, report::page(outcome))?;
     if let Some(path) = &args.json {
-        let text = serde_json::to_string_pretty(outcome).map_err(|error| format!("--json: {error}"))?;
-        put(path, text + "\n")?;
+        put(path, serde_json::to_string_pretty(outcome)? + "\n")?;
     }
     if let Some(path) = &args.picture {
         put(path, figures::picture(outcome))?;
     }
     Ok(())
-}
-
-/// Returns what turns true when a signal comes. From now on none ends the process by itself.
-fn told_to_stop() -> std::io::Result<Arc<AtomicBool>> {
-    interrupt::listen();
-    let interrupted = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&interrupted);
-    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-    thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        runtime.block_on(interrupt::first());
-        told.store(true, Relaxed);
-    })?;
-    Ok(interrupted)
 }

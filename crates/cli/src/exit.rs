@@ -22,3 +22,14 @@ impl From<Exit> for ExitCode {
         }
     }
 }
+
+/// Runs a command that waits for little, on this thread.
+pub(crate) fn with_runtime(command: impl Future<Output = Exit>) -> Exit {
+    match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime.block_on(command),
+        Err(error) => {
+            eprintln!("the runtime cannot be started: {error}");
+            Exit::Failed
+        }
+    }
+}

@@ -28,7 +28,7 @@ mod whole_file;
 
 use args::{Cli, Command};
 use clap::Parser;
-use exit::Exit;
+use exit::with_runtime;
 use std::process::ExitCode;
 use suimon_sim::Scenario;
 
@@ -46,7 +46,6 @@ pub fn main() -> ExitCode {
         Command::Report(args) => report::run(&args),
         Command::Shop(args) => shop::run(&args),
         Command::Demo(args) => demo::run(&args),
-        Command::DemoCrowd(args) => demo::play(&args),
     };
     exit.into()
 }
@@ -59,15 +58,4 @@ pub fn simulate(args: &Sim, beyond: &Beyond) -> ExitCode {
 /// Returns what `suimon check` tells of a scenario, by its heading.
 pub fn summary_of(scenario: &Scenario) -> Vec<(&'static str, String)> {
     summary::of_scenario(scenario)
-}
-
-/// Runs a command that waits for little, on this thread.
-fn with_runtime(command: impl Future<Output = Exit>) -> Exit {
-    match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime.block_on(command),
-        Err(error) => {
-            eprintln!("the runtime cannot be started: {error}");
-            Exit::Failed
-        }
-    }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use std::fmt::{Result, Write as _};
-use suimon_chart::{Bars, Dress, Plot, STYLE, Size};
+use suimon_chart::{Axis, Bars, Dress, Hue, Plot, STYLE, Series, Size};
 
 const PAGE_STYLE: &str = include_str!("page/style.css");
 /// A gate that lets a little water through.
@@ -13,6 +13,14 @@ const WIDE: Size = Size::new(960.0, 340.0);
 const NARROW: Size = Size::new(390.0, 290.0);
 /// A figure beside another.
 const HALF: Size = Size::new(460.0, 290.0);
+
+/// Lines of routes, kinds or steps in one figure, the busiest first: more than there are colours cannot
+/// be told apart.
+pub(crate) const LINES_MAX: usize = 5;
+/// Their colours; vermilion stands for a run without Suimon, or for another law.
+pub(crate) const LINE_HUES: [Hue; LINES_MAX] = [Hue::Blue, Hue::Green, Hue::Purple, Hue::Amber, Hue::Grey];
+/// Pixels between lines of equal values.
+const BESIDE: f64 = 3.0;
 
 /// Writes everything before the first section.
 pub(crate) fn begin(page: &mut String, title: &str, headline: &str, lead: &str) -> Result {
@@ -69,6 +77,20 @@ pub(crate) fn half(plot: &Plot) -> String {
 /// Returns bars that stand beside another figure.
 pub(crate) fn bars(bars: &Bars) -> String {
     format!("<div class=\"figure\">{}</div>\n", bars.svg(HALF.width, Dress::Page))
+}
+
+/// Returns the limits of routes over time, the first [`LINES_MAX`] of them; `plot` makes the plot of
+/// the y-axis. Limits are often equal, so that the lines are drawn beside each other.
+pub(crate) fn limits(plot: impl FnOnce(Axis) -> Plot, routes: &[(&str, Vec<(f64, f64)>)]) -> Plot {
+    let routes = &routes[..routes.len().min(LINES_MAX)];
+    let all = routes.iter().flat_map(|(_, points)| points).map(|(_, limit)| *limit);
+    // One more than the highest, for lines that are raised; of nothing, 2.
+    let highest = all.fold(1.0, f64::max) + 1.0;
+    let axis = Axis::new("requests of a route in the application at once").from(0.0).to(highest).whole();
+    let plot = plot(axis).describe("How many requests of each route may be in the application at once.");
+    routes.iter().enumerate().fold(plot, |plot, (index, (name, points))| {
+        plot.series(Series::steps(name, LINE_HUES[index], points.clone()).raised(index as f64 * BESIDE))
+    })
 }
 
 /// Returns the text as it is written in HTML.

@@ -17,7 +17,7 @@ mod replay;
 mod report;
 mod table;
 
-use crate::exit::Exit;
+use crate::exit::{Exit, with_runtime};
 use crate::{interrupt, whole_file};
 use answer::Answer;
 use clap::Args;
@@ -141,7 +141,7 @@ pub(crate) fn play(args: &Sim, beyond: &Beyond) -> Exit {
         return Exit::Done;
     }
     if let Some(admin) = &args.from {
-        return crate::with_runtime(from::run(admin, args));
+        return with_runtime(from::run(admin, args));
     }
     if let Some(recording) = &args.replay {
         return replay::run(recording, args);

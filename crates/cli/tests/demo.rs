@@ -10,8 +10,8 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
+use suimon_process::{Program, Running, Signal};
 
 #[test]
 fn a_short_demo_tells_everything_it_promises() {
@@ -100,18 +100,19 @@ fn what_is_asked_for_wrongly_is_refused_before_anything_runs() {
 
 /// A demo that runs beside the test.
 struct Begun {
-    demo: Child,
-    _folder: tempfile::TempDir,
+    demo: Running,
+    report_folder: tempfile::TempDir,
+    _words: tempfile::TempDir,
 }
 
 impl Begun {
     fn start() -> Begun {
-        let folder = tempfile::tempdir().unwrap();
+        let (folder, words) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let report = folder.path().join("report.html");
-        let arguments = ["demo", "--clients", "20", "--scale", "20", "--seconds", "3600", "--report"];
-        let mut command = suimon(&arguments);
-        command.arg(&report).stdout(Stdio::null()).stderr(Stdio::null());
-        Begun { demo: command.spawn().unwrap(), _folder: folder }
+        let demo = Program::of("demo", suimon(&["demo", "--clients", "20", "--scale", "20"]))
+            .args(["--seconds", "3600", "--report"])
+            .arg(report.display());
+        Begun { demo: demo.start(words.path()).unwrap(), report_folder: folder, _words: words }
     }
 
     /// Waits until a child with each of these words on its command line is there, and returns all
@@ -119,51 +120,33 @@ impl Begun {
     fn wait_for_children(&self, words: &[&str]) -> BTreeSet<u32> {
         let mut found = BTreeSet::new();
         wait_until("its processes", || {
-            found = children_of(self.demo.id());
+            found = children_of(self.demo.pid());
             let lines: Vec<String> = found.iter().filter_map(|pid| proc_file(*pid, "cmdline")).collect();
             words.iter().all(|word| lines.iter().any(|line| line.split('\0').any(|part| part == *word)))
         });
         found
     }
-
-    fn signal(&self, signal: i32) {
-        let pid = i32::try_from(self.demo.id()).unwrap();
-        #[allow(unsafe_code, reason = "kill has no safe form in the standard library")]
-        // SAFETY: kill takes plain numbers; the process is our child and was not waited for, so the
-        // id is still its own.
-        let sent = unsafe { libc::kill(pid, signal) };
-        assert_eq!(sent, 0);
-    }
 }
 
-impl Drop for Begun {
-    fn drop(&mut self) {
-        let _ = self.demo.kill();
-        let _ = self.demo.wait();
-    }
-}
-
-#[cfg(target_os = "linux")]
 #[test]
 fn an_interrupted_demo_leaves_no_process_and_no_report() {
     let mut begun = Begun::start();
-    let children = begun.wait_for_children(&["shop", "demo-crowd"]);
-    begun.signal(libc::SIGINT);
-    let status = begun.demo.wait().unwrap();
+    let children = begun.wait_for_children(&["shop"]);
+    begun.demo.signal(Signal::INT);
+    let status = begun.demo.wait(2 * LONG).unwrap();
     assert_eq!(status.code(), Some(1));
     // They were waited for, so they are gone now, not soon.
     let left: Vec<&u32> = children.iter().filter(|pid| is_suimon(**pid)).collect();
     assert!(left.is_empty(), "{left:?}");
-    assert_eq!(fs::read_dir(begun._folder.path()).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(begun.report_folder.path()).unwrap().count(), 0);
 }
 
-#[cfg(target_os = "linux")]
 #[test]
 fn a_killed_demo_takes_its_processes_with_it() {
     let mut begun = Begun::start();
-    let children = begun.wait_for_children(&["shop", "demo-crowd"]);
-    begun.signal(libc::SIGKILL);
-    begun.demo.wait().unwrap();
+    let children = begun.wait_for_children(&["shop"]);
+    begun.demo.signal(Signal::KILL);
+    begun.demo.wait(LONG).unwrap();
     wait_until("their end", || !children.iter().any(|pid| is_suimon(*pid)));
 }
 

@@ -5,6 +5,7 @@ mod common;
 use common::{Backend, Gateway, file, get};
 use std::fs;
 use std::thread;
+use suimon_process::Signal;
 
 /// A gateway that serves by a file, which a test can write anew.
 struct Configured {
@@ -24,7 +25,7 @@ impl Configured {
     /// Writes the file anew, tells the gateway, and returns the line of the log that begins so.
     fn reload(&self, text: &str, said: &str) -> String {
         fs::write(self.folder.path().join("suimon.toml"), settings(&self.backend, text)).unwrap();
-        self.gateway.process.signal(libc::SIGHUP);
+        self.gateway.process.signal(Signal::HUP);
         self.gateway.process.wait_err(said)
     }
 

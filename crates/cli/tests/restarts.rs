@@ -12,6 +12,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
+use suimon_process::Signal;
 
 /// The file of lines is written each second in which something of them has changed.
 const WRITES_WITHIN: Duration = Duration::from_millis(1500);
@@ -92,7 +93,7 @@ fn start(folder: &tempfile::TempDir, backend: &Backend, sessions: u32) -> Gatewa
 
 /// Ends a gateway: in turns as an operator does, and as a crash does, a moment after a second in
 /// which nobody new came.
-fn end(gateway: Gateway, with: i32) {
+fn end(gateway: Gateway, with: Signal) {
     gateway.process.signal(with);
     gateway.process.end();
 }
@@ -143,7 +144,7 @@ fn ten_restarts_in_a_rush_keep_the_order_and_invent_nobody() {
         until_written(&folder);
         let mut newcomer = Visitor::new();
         assert_eq!(newcomer.ask(gateway.clients).status, 503, "round {round}");
-        end(gateway, if is_crash { libc::SIGKILL } else { libc::SIGTERM });
+        end(gateway, if is_crash { Signal::KILL } else { Signal::TERM });
         gateway = start(&folder, &backend, 1);
         let there = line(&gateway);
         let (issued, present) = (there["issued"].as_u64().unwrap(), there["present"].as_u64().unwrap());
@@ -173,7 +174,7 @@ fn ten_restarts_in_a_rush_keep_the_order_and_invent_nobody() {
         );
         last = position;
     }
-    end(gateway, libc::SIGTERM);
+    end(gateway, Signal::TERM);
 }
 
 #[test]
@@ -193,7 +194,7 @@ fn once_a_rush_is_over_no_restart_closes_the_site() {
         thread::sleep(Duration::from_millis(50));
     }
     order(&gateway, "resume");
-    end(gateway, libc::SIGTERM);
+    end(gateway, Signal::TERM);
     for round in 0..4 {
         let gateway = start(&folder, &backend, 1000);
         let there = line(&gateway);
@@ -202,7 +203,7 @@ fn once_a_rush_is_over_no_restart_closes_the_site() {
             assert_eq!(Visitor::new().ask(gateway.clients).status, 200, "round {round}");
         }
         until_written(&folder);
-        end(gateway, if round % 2 == 0 { libc::SIGKILL } else { libc::SIGTERM });
+        end(gateway, if round % 2 == 0 { Signal::KILL } else { Signal::TERM });
     }
 }
 
@@ -210,14 +211,14 @@ fn once_a_rush_is_over_no_restart_closes_the_site() {
 fn a_broken_state_file_is_set_aside_with_a_word_on_it_and_a_broken_key_file_is_not() {
     let folder = tempfile::tempdir().unwrap();
     let backend = Backend::start();
-    end(start(&folder, &backend, 1), libc::SIGTERM);
+    end(start(&folder, &backend, 1), Signal::TERM);
     let room = folder.path().join("room.json");
     std::fs::write(&room, b"\x00\x01half of it").unwrap();
     let gateway = start(&folder, &backend, 1);
     let said = gateway.process.wait_err("room.json");
     assert!(said.contains("room.json.broken") && said.contains("begin anew"), "{said}");
     assert_eq!(get(gateway.clients, "/").0, 200);
-    end(gateway, libc::SIGTERM);
+    end(gateway, Signal::TERM);
     use std::os::unix::fs::PermissionsExt as _;
     assert_eq!(std::fs::metadata(&room).unwrap().permissions().mode() & 0o777, 0o600);
 

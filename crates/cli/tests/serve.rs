@@ -5,6 +5,7 @@ mod common;
 use common::{Backend, Gateway, file, get, run, try_get};
 use std::net::TcpListener;
 use std::thread;
+use suimon_process::Signal;
 
 #[test]
 fn an_application_is_protected_with_nothing_configured() {
@@ -44,7 +45,7 @@ fn sigterm_lets_what_is_under_way_end() {
     let held = thread::spawn(move || get(clients, "/held"));
     backend.wait_for("/held");
 
-    gateway.process.signal(libc::SIGTERM);
+    gateway.process.signal(Signal::TERM);
     gateway.process.wait_err("draining");
     let (status, why) = get(gateway.admin, "/readyz");
     assert_eq!(status, 503);
@@ -59,7 +60,7 @@ fn sigterm_lets_what_is_under_way_end() {
 fn a_hangup_is_told_and_changes_nothing() {
     let backend = Backend::start();
     let gateway = Gateway::start(&["--to", &backend.url()]);
-    gateway.process.signal(libc::SIGHUP);
+    gateway.process.signal(Signal::HUP);
     gateway.process.wait_err("SIGHUP ignored");
     assert_eq!(get(gateway.clients, "/x").0, 200);
 }
@@ -72,9 +73,9 @@ fn a_second_signal_ends_it_at_once() {
     let held = thread::spawn(move || try_get(clients, "/held"));
     backend.wait_for("/held");
 
-    gateway.process.signal(libc::SIGINT);
+    gateway.process.signal(Signal::INT);
     gateway.process.wait_err("draining");
-    gateway.process.signal(libc::SIGINT);
+    gateway.process.signal(Signal::INT);
     gateway.process.wait_err("ending at once");
     assert_eq!(gateway.process.end().code(), Some(1));
     assert!(held.join().unwrap().is_err(), "its request was cut off");
@@ -207,7 +208,7 @@ fn watching_ends_with_ctrl_c_and_says_when_nobody_answers() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let watching = common::Running::start(&["status", "--watch", "--admin", &format!("http://{free}")]);
     watching.wait_out("still trying");
-    watching.signal(libc::SIGINT);
+    watching.signal(Signal::INT);
     assert_eq!(watching.end().code(), Some(0));
 }
 

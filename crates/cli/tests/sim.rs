@@ -7,6 +7,7 @@ mod common;
 use common::{Backend, Ran, Running, file, run};
 use serde_json::Value;
 use std::fs;
+use suimon_process::Signal;
 
 /// A few visitors at an application that half of them keep busy; two pages, the second of them
 /// heavy.
@@ -257,7 +258,7 @@ fn told_to_stop_it_says_what_is_missing() {
     let sim = Running::start(&["sim", &path, "--seeds", "100000", "--jobs", "1", "--json", &json]);
     // It tells how far it is, so it listens.
     sim.wait_err("of 100000 runs");
-    sim.signal(libc::SIGINT);
+    sim.signal(Signal::INT);
     sim.wait_out("It does not hold: interrupted with");
     assert_eq!(sim.end().code(), Some(1));
     let numbers = numbers(&json);

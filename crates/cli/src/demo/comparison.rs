@@ -28,7 +28,7 @@ pub(super) fn numbers(outcome: &DemoResult) -> Vec<Row> {
         let [none, suimon] = &outcome.runs;
         (name.to_owned(), [of(none), of(suimon)])
     };
-    let bound = format!("share of the bound, {}", rate(outcome.bound_sessions_per_s));
+    let bound = format!("share of the bound, {}", rate(outcome.bound.per_s));
     vec![
         both("sessions finished a second", &|run| rate(run.sessions_per_s)),
         both(&bound, &|run| share(run.goodput_share)),

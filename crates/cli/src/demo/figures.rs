@@ -1,19 +1,15 @@
 //! The report's figures, from the numbers.
 
 use super::comparison::failures_at;
-use super::gateway::Sample;
-use super::outcome::{DemoResult, Name, Run};
+use super::outcome::{DemoResult, Name, Run, Sample};
 use crate::numbers::rate;
+use crate::page::{self, LINES_MAX};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use suimon_chart::{Axis, Bars, Dress, Hue, Plot, Rule, Series, Size, Span};
 
 /// Sessions end in bunches; the line is the mean over this many seconds.
 const MEAN_OVER_S: usize = 5;
-/// Routes whose limits are drawn, the busiest first: more lines than colours cannot be told apart.
-const ROUTES_MAX: usize = 5;
-/// Colours of routes; vermilion is the run without Suimon.
-const ROUTE_HUES: [Hue; ROUTES_MAX] = [Hue::Blue, Hue::Green, Hue::Purple, Hue::Amber, Hue::Grey];
-/// Pixels between routes with the same limit.
-const BESIDE: f64 = 3.0;
 /// Room above the bound for words.
 const HEADROOM: f64 = 1.2;
 
@@ -28,8 +24,7 @@ pub(super) const fn hue(name: Name) -> Hue {
 /// Returns the chart that tells most, as a picture of its own. It is small enough to be read on a
 /// telephone, too.
 pub(super) fn picture(outcome: &DemoResult) -> String {
-    let title =
-        format!("{} visitors at a shop with room for {:.0}", outcome.clients, outcome.visitors_at_the_bound);
+    let title = format!("{} visitors at a shop with room for {:.0}", outcome.clients, outcome.bound.visitors);
     let [none, suimon] = &outcome.runs;
     [suimon, none]
         .into_iter()
@@ -50,7 +45,7 @@ fn remark(run: &Run) -> String {
 
 /// Returns sessions per second over time, of both runs, under the bound.
 pub(super) fn sessions(outcome: &DemoResult, title: &str) -> Plot {
-    let bound = outcome.bound_sessions_per_s;
+    let bound = outcome.bound.per_s;
     let lines = outcome.runs.each_ref().map(smoothed);
     let peak = lines.iter().flatten().map(|(_, rate)| *rate).fold(0.0, f64::max);
     let mut plot = Plot::new(title)
@@ -87,7 +82,11 @@ pub(super) fn queues(outcome: &DemoResult) -> Plot {
         .describe("Visitors in line, sessions under way, requests waiting for a slot and in the shop.")
         .series(Series::line("in line", Hue::Amber, of(&|sample| sample.newcomers_waiting as f64)))
         .series(Series::line("let in", Hue::Blue, of(&|sample| sample.sessions as f64)))
-        .series(Series::line("queued inside", Hue::Purple, of(&|sample| sample.waiting_inside() as f64)))
+        .series(Series::line(
+            "queued inside",
+            Hue::Purple,
+            of(&|sample| sample.routes.iter().map(|route| route.waiting).sum::<usize>() as f64),
+        ))
         .series(Series::line("in the shop", Hue::Green, of(&|sample| sample.in_flight as f64)))
 }
 
@@ -98,36 +97,25 @@ pub(super) fn interval(outcome: &DemoResult) -> Plot {
             "The time between two session starts; 0 while the gate is open, a gap while nobody is let in.",
         )
         .series(Series::steps("interval", Hue::Blue, over_time(outcome, &|sample| sample.interval_s)))
-        .rule(Rule::new(1.0 / outcome.bound_sessions_per_s, "bound"))
+        .rule(Rule::new(1.0 / outcome.bound.per_s, "bound"))
 }
 
 /// Returns the routes' limits, with Suimon.
 pub(super) fn limits(outcome: &DemoResult) -> Plot {
     let [_, suimon] = &outcome.runs;
-    let mut names: Vec<&str> = Vec::new();
+    let mut busy: BTreeMap<&str, usize> = BTreeMap::new();
     for route in suimon.gateway.iter().flat_map(|sample| &sample.routes) {
-        if !names.contains(&route.name.as_str()) {
-            names.push(&route.name);
-        }
+        *busy.entry(&route.name).or_default() += route.in_flight + route.waiting;
     }
-    let busy = |name: &str| -> usize {
-        let routes = suimon.gateway.iter().flat_map(|sample| &sample.routes);
-        routes.filter(|route| route.name == name).map(|route| route.in_flight + route.waiting).sum()
-    };
-    let limits = suimon.gateway.iter().flat_map(|sample| &sample.routes).filter_map(|route| route.limit);
-    // One more than the highest, for lines that are raised.
-    let highest = limits.max().unwrap_or(1).saturating_add(1);
-    let axis = Axis::new("requests of a route in the shop at once").from(0.0).to(f64::from(highest)).whole();
-    names.sort_by_key(|name| std::cmp::Reverse(busy(name)));
-    names.truncate(ROUTES_MAX);
-    let plot = timeline(outcome, "Limits", axis)
-        .describe("How many requests of each route Suimon lets into the shop at once.");
-    names.iter().enumerate().fold(plot, |plot, (index, name)| {
+    let mut names: Vec<&str> = busy.keys().copied().collect();
+    names.sort_by_key(|name| Reverse(busy[name]));
+    let of = |name: &str| {
         let limit =
-            |sample: &Sample| sample.routes.iter().find(|route| route.name == *name)?.limit.map(f64::from);
-        let series = Series::steps(name, ROUTE_HUES[index], over_time(outcome, &limit));
-        plot.series(series.raised(index as f64 * BESIDE))
-    })
+            |sample: &Sample| sample.routes.iter().find(|route| route.name == name)?.limit.map(f64::from);
+        over_time(outcome, &limit)
+    };
+    let lines: Vec<_> = names.into_iter().take(LINES_MAX).map(|name| (name, of(name))).collect();
+    page::limits(|axis| timeline(outcome, "Limits", axis), &lines)
 }
 
 fn timeline(outcome: &DemoResult, title: &str, axis: Axis) -> Plot {
@@ -156,6 +144,7 @@ fn smoothed(run: &Run) -> Vec<(f64, f64)> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::outcome::Bound;
     use super::super::outcome::tests::{outcome, run};
     use super::*;
     use serde_json::Value;
@@ -179,14 +168,18 @@ mod tests {
             run
         };
         let [none, suimon] = json["runs"].as_array().unwrap().as_slice() else { panic!("two runs") };
+        let made_up = outcome([drawn(Name::None, none), drawn(Name::Suimon, suimon)]);
         DemoResult {
             clients: number(json, "clients") as u32,
             seconds: number(json, "seconds") as u32,
             settle_s: number(json, "settle_s"),
-            bound_sessions_per_s: number(json, "bound_sessions_per_s"),
-            visitors_at_the_bound: number(json, "visitors_at_the_bound"),
+            bound: Bound {
+                per_s: number(json, "bound_sessions_per_s"),
+                visitors: number(json, "visitors_at_the_bound"),
+                ..made_up.bound
+            },
             holds: json["holds"].as_bool().unwrap(),
-            ..outcome([drawn(Name::None, none), drawn(Name::Suimon, suimon)])
+            ..made_up
         }
     }
 

@@ -1,9 +1,8 @@
 //! What happens right now: a small picture that is drawn over on a terminal, plain lines where
-//! nobody watches.
+//! nobody watches. Both tell the same.
 
 use super::Demo;
-use super::gateway::Sample;
-use super::outcome::Name;
+use super::outcome::{Name, Sample};
 use crate::numbers::{rate, time};
 use crate::terminal::{self, Colour, Line};
 use std::io::{self, IsTerminal, Write};
@@ -13,7 +12,7 @@ use suimon_crowd::Progress;
 /// The picture is drawn anew so often.
 const DRAW_EVERY: Duration = Duration::from_millis(250);
 /// Seconds between two plain lines.
-const PLAIN_EVERY_S: f64 = 5.0;
+const PLAIN_EVERY: usize = 5;
 /// Signs in the little picture of sessions per second.
 const SPARKS: usize = 19;
 /// About how long the bound and the starts take, seconds.
@@ -29,12 +28,12 @@ pub(super) struct Live {
     began: Instant,
     headline: String,
     seconds: f64,
-    bound: Option<(f64, String)>,
+    /// Sessions a second, and what that rests on.
+    bound: (f64, String),
     acts: Vec<Act>,
     /// Lines on the terminal that are ours to draw over.
     drawn: usize,
     drawn_at: Option<Instant>,
-    told_at_s: f64,
 }
 
 /// A run so far.
@@ -42,105 +41,83 @@ struct Act {
     name: Name,
     /// Sessions completed until the end of each second.
     completed: Vec<u64>,
-    last: Option<Progress>,
-    sample: Option<Sample>,
+    /// What is to be said of it, line by line.
+    words: Vec<String>,
 }
 
 impl Live {
-    pub(super) fn new(args: &Demo) -> Live {
-        Live {
+    /// The shop is being started; `cores` says who runs where.
+    pub(super) fn new(args: &Demo, cores: &str) -> Live {
+        let mut live = Live {
             picture: io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
             began: Instant::now(),
-            headline: format!("{} visitors, seed {}", args.clients, args.seed),
+            headline: format!("{} visitors, seed {}, {cores}", args.clients, args.seed),
             seconds: f64::from(args.seconds),
-            bound: None,
+            bound: (1.0, "one visitor at a time, to see what a session costs the shop ...".to_owned()),
             acts: Vec::new(),
             drawn: 0,
             drawn_at: None,
-            told_at_s: 0.0,
-        }
-    }
-
-    /// The shop is being started; `cores` says who runs where.
-    pub(super) fn begin(&mut self, cores: &str) {
-        self.headline = format!("{}, {cores}", self.headline);
-        if !self.picture {
-            self.say(&format!("Suimon demo: {}; about {:.0} s", self.headline, self.whole_s()));
-            self.say("bound: measuring what a session costs the shop, one visitor at a time");
-        }
-        self.draw();
+        };
+        live.say(&format!("Suimon demo: {}; about {:.0} s", live.headline, live.whole_s()));
+        live.say(&format!("bound: {}", live.bound.1));
+        live.draw();
+        live
     }
 
     /// The bound is known.
     pub(super) fn bound(&mut self, per_s: f64, cpu_s: f64, cores: usize) {
         let cores = if cores == 1 { "1 core".to_owned() } else { format!("{cores} cores") };
         let why = format!("{} sessions/s: {cores} \u{f7} {} of CPU a session", rate(per_s), time(cpu_s));
-        if !self.picture {
-            self.say(&format!("bound: {why}"));
-        }
-        self.bound = Some((per_s, why));
+        self.say(&format!("bound: {why}"));
+        self.bound = (per_s, why);
     }
 
     /// A run begins.
     pub(super) fn act(&mut self, name: Name) {
-        self.acts.push(Act { name, completed: Vec::new(), last: None, sample: None });
-        self.told_at_s = 0.0;
-        self.drawn_at = None;
-        if !self.picture {
-            self.say(&format!("{}: begins", name.title()));
-        }
-        self.draw();
+        self.acts.push(Act { name, completed: Vec::new(), words: vec!["starting ...".to_owned()] });
+        self.say(&format!("{}: begins", name.title()));
     }
 
-    pub(super) fn progress(&mut self, progress: &Progress) {
+    /// Another second of a run is over.
+    pub(super) fn progress(&mut self, progress: &Progress, sample: Option<&Sample>) {
         let Some(act) = self.acts.last_mut() else { return };
         act.completed.push(progress.sessions_completed);
-        act.last = Some(progress.clone());
-        if !self.picture && progress.at_s >= self.told_at_s + PLAIN_EVERY_S - 0.5 {
-            self.told_at_s = progress.at_s;
-            let line = plain(act, progress);
+        act.words = words(progress, recently(&act.completed), self.seconds, sample);
+        if act.completed.len() % PLAIN_EVERY == 0 {
+            let line = format!("{}: {}", act.name.title(), act.words.join("; "));
             self.say(&line);
         }
     }
 
-    pub(super) fn sample(&mut self, sample: &Sample) {
-        if let Some(act) = self.acts.last_mut() {
-            act.sample = Some(sample.clone());
-        }
-    }
-
-    /// Draws, if it is time.
+    /// Draws the picture, if it is time.
     pub(super) fn draw(&mut self) {
         if self.picture && self.drawn_at.is_none_or(|at| at.elapsed() >= DRAW_EVERY) {
-            self.draw_now();
+            let lines = self.lines();
+            let width = terminal::width();
+            let picture: String = lines.iter().map(|line| line.drawn(width)).collect();
+            // What a shorter picture leaves of a longer one is wiped.
+            let text = terminal::up(self.drawn) + &picture + terminal::CLEAR_BELOW;
+            let mut stderr = io::stderr().lock();
+            // A terminal that is gone needs no picture.
+            let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+            (self.drawn, self.drawn_at) = (lines.len(), Some(Instant::now()));
         }
     }
 
     /// Leaves the last picture where it is.
     pub(super) fn end(&mut self) {
+        self.drawn_at = None;
+        self.draw();
         if self.picture {
-            self.draw_now();
-            self.say("");
+            eprintln!();
         }
     }
 
-    fn draw_now(&mut self) {
-        let lines = self.lines();
-        let mut text = terminal::up(self.drawn);
-        let width = terminal::width();
-        for line in &lines {
-            text.push_str(&line.drawn(width));
-        }
-        // What a shorter picture leaves of a longer one.
-        text.push_str(terminal::CLEAR_BELOW);
-        let mut stderr = io::stderr().lock();
-        // A terminal that is gone needs no picture.
-        let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
-        (self.drawn, self.drawn_at) = (lines.len(), Some(Instant::now()));
-    }
-
+    /// Says it where no picture is drawn.
     fn say(&self, line: &str) {
-        let _ = writeln!(io::stderr(), "{line}");
+        if !self.picture {
+            let _ = writeln!(io::stderr(), "{line}");
+        }
     }
 
     fn whole_s(&self) -> f64 {
@@ -150,107 +127,65 @@ impl Live {
     fn lines(&self) -> Vec<Line> {
         let elapsed = self.began.elapsed().as_secs_f64();
         let left = (self.whole_s() - elapsed).max(0.0);
-        let mut head = Line::default().bold("Suimon demo").plain("  ").faint(&self.headline);
-        head = head.faint(&format!(", {elapsed:.0} s, about {left:.0} s left"));
-        let mut lines = vec![Line::default(), head, Line::default()];
-        let title = |name: &str| Line::default().plain("  ").plain(&format!("{name:<16}"));
-        lines.push(match &self.bound {
-            Some((_, why)) => title("bound").plain(why),
-            None => title("bound").faint("one visitor at a time, to see what a session costs the shop ..."),
-        });
-        for act in &self.acts {
-            lines.extend(act.lines(self.bound.as_ref().map_or(1.0, |(bound, _)| *bound), self.seconds));
-        }
-        lines
-    }
-}
-
-impl Act {
-    fn lines(&self, bound: f64, seconds: f64) -> Vec<Line> {
-        let colour = match self.name {
-            Name::None => Colour::Red,
-            Name::Suimon => Colour::Blue,
-        };
-        let indent = " ".repeat(18);
-        let name = Line::default().plain("  ").coloured(colour, &format!("{:<16}", self.name.title()));
-        let Some(last) = &self.last else {
-            return vec![Line::default(), name.faint("starting ...")];
-        };
-        let sparks = sparks(&self.completed, bound, seconds);
+        let headline = format!("  {}, {elapsed:.0} s, about {left:.0} s left", self.headline);
         let mut lines = vec![
             Line::default(),
-            name.coloured(colour, &sparks)
-                .bold(&format!("  {}", rate(self.recently())))
-                .plain(" sessions/s")
-                .faint(&format!("  {:.0} of {seconds:.0} s", last.at_s.min(seconds))),
-            Line::default()
-                .plain(&indent)
-                .bold(&last.sessions_completed.to_string())
-                .plain(" finished  ")
-                .bold(&last.mid_session_failures.to_string())
-                .plain(" lost inside  ")
-                .bold(&last.first_step_failures.to_string())
-                .plain(" lost at the door  ")
-                .bold(&told_to_wait(last).to_string())
-                .plain(" told to wait"),
+            Line::default().bold("Suimon demo").faint(&headline),
+            Line::default(),
+            Line::default().plain(&format!("  {:<16}{}", "bound", self.bound.1)),
         ];
-        if let Some(sample) = &self.sample {
-            lines.push(Line::default().plain(&indent).plain(&queue(sample)));
-            lines.push(Line::default().plain(&indent).faint("limits  ").plain(&limits(sample)));
+        for act in &self.acts {
+            let colour = if act.name == Name::None { Colour::Red } else { Colour::Blue };
+            let sparks = sparks(&act.completed, self.bound.0, self.seconds);
+            let name = format!("  {:<16}{sparks}  ", act.name.title());
+            lines.extend([Line::default(), Line::default().coloured(colour, &name).bold(&act.words[0])]);
+            let more = act.words[1..].iter();
+            lines.extend(more.map(|words| Line::default().plain(&format!("{:18}{words}", ""))));
         }
         lines
     }
+}
 
-    /// Returns the sessions completed per second over the last five.
-    fn recently(&self) -> f64 {
-        let Some(last) = self.completed.last() else { return 0.0 };
-        let back = self.completed.len().saturating_sub(6);
-        let (before, over) = match self.completed.len() {
-            0..=5 => (0, self.completed.len()),
-            _ => (self.completed[back], 5),
+/// Returns what is to be said of a run, line by line.
+fn words(progress: &Progress, recently: f64, seconds: f64, sample: Option<&Sample>) -> Vec<String> {
+    let mut words = vec![
+        format!("{} sessions/s, {:.0} of {seconds:.0} s", rate(recently), progress.at_s.min(seconds)),
+        format!(
+            "{} finished, lost {} inside and {} at the door, {} told to wait",
+            progress.sessions_completed,
+            progress.mid_session_failures,
+            progress.first_step_failures,
+            progress.refusals + progress.waiting_pages,
+        ),
+    ];
+    if let Some(sample) = sample {
+        let gate = match sample.interval_s {
+            Some(0.0) => "gate open".to_owned(),
+            Some(interval) => format!("one let in every {}", time(interval)),
+            None => "gate closed".to_owned(),
         };
-        (last - before) as f64 / over as f64
+        words.push(format!(
+            "{} wait, {gate}, {} inside, {} in the shop",
+            sample.newcomers_waiting, sample.sessions, sample.in_flight
+        ));
+        let each = sample.routes.iter().filter_map(|route| Some(format!("{} {}", route.name, route.limit?)));
+        let limits: Vec<String> = each.take(LIMITS_MAX).collect();
+        words.push(format!(
+            "limits {}",
+            if limits.is_empty() { "none yet".to_owned() } else { limits.join(", ") }
+        ));
     }
+    words
 }
 
-/// Returns how often somebody was told to wait in line, or to come again.
-fn told_to_wait(progress: &Progress) -> u64 {
-    progress.refusals + progress.waiting_pages
-}
-
-fn plain(act: &Act, progress: &Progress) -> String {
-    let mut line = format!(
-        "{}: {:.0} s: {} sessions/s, {} finished, lost {} inside and {} at the door, {} told to wait",
-        act.name.title(),
-        progress.at_s,
-        rate(act.recently()),
-        progress.sessions_completed,
-        progress.mid_session_failures,
-        progress.first_step_failures,
-        told_to_wait(progress),
-    );
-    if let Some(sample) = &act.sample {
-        line.push_str(&format!("; {}; limits {}", queue(sample), limits(sample)));
-    }
-    line
-}
-
-fn queue(sample: &Sample) -> String {
-    let gate = match sample.interval_s {
-        Some(0.0) => "gate open".to_owned(),
-        Some(interval) => format!("one let in every {}", time(interval)),
-        None => "gate closed".to_owned(),
+/// Returns the sessions completed per second over the last five.
+fn recently(completed: &[u64]) -> f64 {
+    let Some(last) = completed.last() else { return 0.0 };
+    let (before, over) = match completed.len() {
+        count @ 0..=5 => (0, count),
+        count => (completed[count - 6], 5),
     };
-    format!(
-        "{} wait, {gate}, {} inside, {} in the shop",
-        sample.newcomers_waiting, sample.sessions, sample.in_flight
-    )
-}
-
-fn limits(sample: &Sample) -> String {
-    let each = sample.routes.iter().filter_map(|route| Some(format!("{} {}", route.name, route.limit?)));
-    let limits: Vec<String> = each.take(LIMITS_MAX).collect();
-    if limits.is_empty() { "none yet".to_owned() } else { limits.join(", ") }
+    (last - before) as f64 / over as f64
 }
 
 /// Returns a little picture of sessions per second, as high as the bound.
@@ -263,12 +198,10 @@ fn sparks(completed: &[u64], bound: f64, seconds: f64) -> String {
     let count = ((completed.len() as f64 / each).floor() as usize).min((seconds / each) as usize).min(SPARKS);
     let sign = |index: usize| {
         let (from, to) = (index as f64 * each, (index + 1) as f64 * each);
-        let rate = (at(to) - at(from)) as f64 / each.max(1.0);
-        let height = (rate / bound.max(1e-9) * (HEIGHTS.len() - 1) as f64).round();
-        HEIGHTS[(height as usize).min(HEIGHTS.len() - 1)]
+        let height = (at(to) - at(from)) as f64 / each / bound.max(1e-9) * (HEIGHTS.len() - 1) as f64;
+        HEIGHTS[(height.round() as usize).min(HEIGHTS.len() - 1)]
     };
-    let drawn: String = if completed.is_empty() { String::new() } else { (0..count).map(sign).collect() };
-    format!("{drawn:<SPARKS$}")
+    format!("{:<SPARKS$}", (0..count).map(sign).collect::<String>())
 }
 
 #[cfg(test)]
@@ -287,9 +220,8 @@ mod tests {
 
     #[test]
     fn the_rate_is_of_the_last_five_seconds() {
-        let act = |completed: Vec<u64>| Act { name: Name::None, completed, last: None, sample: None };
-        assert!(act(vec![]).recently() < 1e-9);
-        assert!((act(vec![2, 4]).recently() - 2.0).abs() < 1e-9);
-        assert!((act(vec![100, 100, 101, 102, 103, 104, 105]).recently() - 1.0).abs() < 1e-9);
+        assert!(recently(&[]) < 1e-9);
+        assert!((recently(&[2, 4]) - 2.0).abs() < 1e-9);
+        assert!((recently(&[100, 100, 101, 102, 103, 104, 105]) - 1.0).abs() < 1e-9);
     }
 }

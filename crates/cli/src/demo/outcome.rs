@@ -1,9 +1,9 @@
 //! What came of it. The JSON file is this, and so its names stay.
 
-use super::gateway::Sample;
 use crate::numbers::{rate, share};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use suimon_admin::{KindState, State};
 use suimon_crowd::Report;
 
 /// The longest beginning of a run that is left out of its rate, seconds; at most a quarter of it.
@@ -34,16 +34,27 @@ pub(super) struct DemoResult {
     pub(super) cores: &'static str,
     /// Cores the shop could use.
     pub(super) cores_of_the_shop: usize,
+    /// The most the shop could do.
+    #[serde(flatten)]
+    pub(super) bound: Bound,
+    /// Without Suimon and with it, in this order.
+    pub(super) runs: [Run; 2],
+}
+
+/// The most the shop could do, and what that rests on.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub(super) struct Bound {
     /// What one session costs the shop, one visitor at a time, warmed up.
     pub(super) cpu_s_per_session: f64,
     /// Sessions that were played to find that.
-    pub(super) bound_sessions: u64,
+    #[serde(rename = "bound_sessions")]
+    pub(super) sessions: u64,
     /// Cores ÷ CPU seconds of a session: no more can be done.
-    pub(super) bound_sessions_per_s: f64,
+    #[serde(rename = "bound_sessions_per_s")]
+    pub(super) per_s: f64,
     /// So many visitors, thinking as they do and never waiting, keep the shop just busy.
-    pub(super) visitors_at_the_bound: f64,
-    /// Without Suimon and with it, in this order.
-    pub(super) runs: [Run; 2],
+    #[serde(rename = "visitors_at_the_bound")]
+    pub(super) visitors: f64,
 }
 
 /// Which run.
@@ -94,17 +105,82 @@ pub(super) struct Run {
     pub(super) gateway: Vec<Sample>,
 }
 
-/// What was seen of a run.
-#[derive(Clone, PartialEq, Debug)]
+/// What was seen of a crowd.
 pub(super) struct Seen {
     /// By the visitors.
     pub(super) visitors: Report,
     /// By the gateway, each second.
     pub(super) gateway: Vec<Sample>,
-    /// CPU time of the shop.
+    /// CPU time of the shop, seconds, where the system tells.
     pub(super) shop_cpu_s: Option<f64>,
-    /// How long the shop's own core was busy, for any work.
+    /// How long the shop's own core was busy, for any work, where it has one.
     pub(super) shops_core_busy_s: Option<f64>,
+}
+
+/// The gateway at one moment.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub(super) struct Sample {
+    /// Seconds since the crowd began.
+    pub(super) at_s: f64,
+    /// Seconds between two session starts; 0 while the gate is open; absent: nobody is let in.
+    pub(super) interval_s: Option<f64>,
+    /// Newcomers held at the gate, or in line.
+    pub(super) newcomers_waiting: usize,
+    /// Sessions under way.
+    pub(super) sessions: usize,
+    /// Sessions let in since the start.
+    pub(super) admitted: u64,
+    /// Newcomers told to come again later, since the start.
+    pub(super) refused: u64,
+    /// Requests in the application.
+    pub(super) in_flight: usize,
+    /// Every gated route that was ever asked for.
+    pub(super) routes: Vec<Route>,
+}
+
+/// A route at one moment.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub(super) struct Route {
+    /// Its name.
+    pub(super) name: String,
+    /// Requests that may be in the application at once.
+    pub(super) limit: Option<u32>,
+    /// Requests waiting for a slot.
+    pub(super) waiting: usize,
+    /// Requests in the application.
+    pub(super) in_flight: usize,
+}
+
+impl Sample {
+    /// Returns what is of interest here, all kinds of session together. The slowest kind's interval
+    /// stands for all; the demo has one kind.
+    pub(super) fn of(state: &State, at_s: f64) -> Sample {
+        let kinds = &state.kinds;
+        let interval = kinds.iter().map(|kind| kind.interval_seconds);
+        let waiting = |kind: &KindState| {
+            kind.in_line.and_then(|people| usize::try_from(people).ok()).unwrap_or(kind.held)
+        };
+        Sample {
+            at_s,
+            interval_s: interval.reduce(|a, b| Some(a?.max(b?))).flatten(),
+            newcomers_waiting: kinds.iter().map(waiting).sum(),
+            sessions: kinds.iter().map(|kind| kind.active).sum(),
+            admitted: kinds.iter().map(|kind| kind.admitted).sum(),
+            refused: kinds.iter().map(|kind| kind.refused).sum(),
+            in_flight: state.totals.in_flight,
+            routes: state
+                .routes
+                .iter()
+                .filter(|route| route.offered > 0)
+                .map(|route| Route {
+                    name: route.name.clone(),
+                    limit: route.limit,
+                    waiting: route.queued,
+                    in_flight: route.in_flight,
+                })
+                .collect(),
+        }
+    }
 }
 
 impl Run {
@@ -139,6 +215,17 @@ impl Run {
     }
 }
 
+/// Returns how much of the beginning of a run is left out of its rate: whole seconds.
+pub(super) fn settle_s(seconds: u32) -> f64 {
+    (f64::from(seconds) / 4.0).min(SETTLE_S_MAX).floor()
+}
+
+/// Returns whether Suimon did what it promises: nobody it admitted was lost, and more sessions were
+/// finished.
+pub(super) fn holds([none, suimon]: &[Run; 2]) -> bool {
+    suimon.mid_session_failures == 0 && suimon.goodput_share > none.goodput_share
+}
+
 impl DemoResult {
     /// Returns what a reader should know before he believes the figures, if anything.
     pub(super) fn caution(&self) -> Option<String> {
@@ -153,20 +240,7 @@ impl DemoResult {
             )
         })
     }
-}
 
-/// Returns how much of the beginning of a run is left out of its rate: whole seconds.
-pub(super) fn settle_s(seconds: u32) -> f64 {
-    (f64::from(seconds) / 4.0).min(SETTLE_S_MAX).floor()
-}
-
-/// Returns whether Suimon did what it promises: nobody it admitted was lost, and more sessions were
-/// finished.
-pub(super) fn holds([none, suimon]: &[Run; 2]) -> bool {
-    suimon.mid_session_failures == 0 && suimon.goodput_share > none.goodput_share
-}
-
-impl DemoResult {
     /// Returns what is to be said of it, in a sentence or two.
     pub(super) fn verdict(&self) -> String {
         let [none, suimon] = &self.runs;
@@ -174,7 +248,7 @@ impl DemoResult {
             "{} sessions a second were finished with it, {} without, of at most {}",
             rate(suimon.sessions_per_s),
             rate(none.sessions_per_s),
-            rate(self.bound_sessions_per_s)
+            rate(self.bound.per_s)
         );
         if self.holds {
             return format!(
@@ -201,7 +275,6 @@ fn failures(run: &Run) -> String {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::gateway::Route;
     use super::*;
     use serde_json::{Value, json};
 
@@ -256,10 +329,7 @@ pub(super) mod tests {
             settle_s: 3.0,
             cores: "the shop has one core to itself",
             cores_of_the_shop: 1,
-            cpu_s_per_session: 0.1538,
-            bound_sessions: 30,
-            bound_sessions_per_s: 6.5,
-            visitors_at_the_bound: 30.2,
+            bound: Bound { cpu_s_per_session: 0.1538, sessions: 30, per_s: 6.5, visitors: 30.2 },
             runs,
         }
     }

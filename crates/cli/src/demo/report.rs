@@ -87,7 +87,7 @@ fn lead(outcome: &DemoResult) -> String {
     format!(
         "{} visitors came, twice, to a small shop that {:.0} keep busy. Requests that failed in the middle of a session: \
          without Suimon {none}, with it {suimon}.",
-        outcome.clients, outcome.visitors_at_the_bound
+        outcome.clients, outcome.bound.visitors
     )
 }
 
@@ -109,7 +109,7 @@ fn card(page: &mut String, outcome: &DemoResult, run: &Run) -> std::fmt::Result 
         rate(run.sessions_per_s),
         share(run.goodput_share),
         share(run.goodput_share),
-        rate(outcome.bound_sessions_per_s),
+        rate(outcome.bound.per_s),
         plural(run.visitors.sessions_completed, "session finished", "sessions finished"),
         plural(run.mid_session_failures, "failure inside a session", "failures inside sessions"),
         plural(run.wasted_requests, "page made for nothing", "pages made for nothing"),
@@ -172,9 +172,9 @@ fn method(outcome: &DemoResult) -> String {
          <p class=\"soft\">Suimon {}, {}. Again: <code>suimon demo --clients {} --scale {} --seed {} --seconds {}</code>. \
          All numbers are inside this page, as JSON, in the element <code>numbers</code>.</p>\n",
         outcome.cores,
-        time(outcome.cpu_s_per_session),
-        outcome.bound_sessions,
-        rate(outcome.bound_sessions_per_s),
+        time(outcome.bound.cpu_s_per_session),
+        outcome.bound.sessions,
+        rate(outcome.bound.per_s),
         outcome.clients,
         outcome.seconds,
         outcome.scale,

@@ -1,16 +1,17 @@
 //! The three acts: the bound, without Suimon, with it.
 
-use super::cores::{self, Cores};
-use super::crowd::{DemoCrowd, Said};
-use super::gateway::Watcher;
 use super::live::Live;
-use super::outcome::{self, DemoResult, Name, Run, Seen};
-use super::process::{CoreGroup, Process};
-use super::{Demo, DemoError};
+use super::outcome::{self, Bound, DemoResult, Name, Run, Sample, Seen};
+use super::{Demo, Outcome};
+use crate::{fetch, interrupt};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant, SystemTime};
-use suimon_crowd::Report;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::{Duration, SystemTime};
+use std::{env, thread};
+use suimon_crowd::{Options, SHOP_JOURNEY};
+use suimon_process::{Program, Running, cpu};
+use suimon_settings::{Faults, journey};
+use suimon_workload::{Arrivals, Journey, Think, Workload};
 
 /// Sessions played before the bound is measured, so that nothing is done there for the first time.
 const WARMING_SESSIONS: u32 = 3;
@@ -18,35 +19,36 @@ const WARMING_SESSIONS: u32 = 3;
 const BOUND_S_MAX: f64 = 5.0;
 /// The fewest and the most sessions it is measured over.
 const BOUND_SESSIONS: (f64, f64) = (10.0, 2000.0);
-/// The longest a crowd may take to tell its report once its time is over.
-const REPORT_WITHIN: Duration = Duration::from_secs(20);
+/// The longest a process may take until it is ready: measuring its own work takes seconds, on a
+/// busy machine more.
+const READY_WITHIN: Duration = Duration::from_secs(60);
+/// How often we look whether all is well.
+const LOOK: Duration = Duration::from_millis(100);
+/// Seconds of the crowd that wait to be shown; further ones are not.
+const PROGRESS_MAX: usize = 64;
+const INTERRUPTED: &str = "interrupted; nothing was left running and no report was written";
 
 /// What is played on.
 pub(super) struct Stage<'a> {
     args: &'a Demo,
+    /// Where what the processes say is kept meanwhile.
+    folder: tempfile::TempDir,
     cores: Cores,
-    interrupted: Arc<AtomicBool>,
+    runtime: tokio::runtime::Runtime,
     live: Live,
 }
 
-/// What the bound rests on.
-struct Bound {
-    cpu_s_per_session: f64,
-    sessions: u64,
-    per_s: f64,
-}
-
-/// CPU time until now, where the system tells.
-struct Used {
-    /// The shop's.
-    shop_s: Option<f64>,
-    /// Everybody's on the shop's core.
-    core_s: Option<f64>,
+/// Cores of the shop.
+struct Cores {
+    /// The one it has to itself; `None`: it runs wherever the system likes.
+    own: Option<usize>,
+    /// How many it can use at once.
+    count: usize,
 }
 
 /// A shop that has been started.
 struct Shop {
-    process: Process,
+    process: Running,
     url: String,
     /// What its pages cost, as arguments that make another shop cost the same.
     work: Vec<String>,
@@ -54,22 +56,58 @@ struct Shop {
 
 /// A gateway that has been started.
 struct Gateway {
-    process: Process,
+    process: Running,
     url: String,
     admin: String,
 }
 
+impl Cores {
+    /// Gives the shop one core, and this thread with all it starts the others, where there are two
+    /// or more and processes may be told where to run.
+    fn share_out() -> Cores {
+        let count = thread::available_parallelism().map_or(1, usize::from);
+        match suimon_process::allowed_cores().as_deref() {
+            Ok([own, others @ ..]) if !others.is_empty() && suimon_process::stay_on(others).is_ok() => {
+                Cores { own: Some(*own), count: 1 }
+            }
+            _ => Cores { own: None, count },
+        }
+    }
+
+    /// Says where the shop runs.
+    fn describe(&self) -> &'static str {
+        match (self.own, self.count) {
+            (Some(_), _) => "the shop has one core to itself",
+            (None, 1) => "shop, gateway and crowd share one core",
+            (None, _) => "shop, gateway and crowd share all cores",
+        }
+    }
+
+    /// Returns the CPU time of the shop, and everybody's on its own core, until now.
+    fn used(&self, shop: &Running) -> [Option<f64>; 2] {
+        let core = self.own.and_then(|core| cpu::core_time(core).ok()?);
+        let busy = core.map(|core| core.busy + core.stolen);
+        [cpu::process_time(shop.pid()).ok(), busy].map(|time| Some(time?.as_secs_f64()))
+    }
+}
+
 impl<'a> Stage<'a> {
-    pub(super) fn new(args: &'a Demo, interrupted: Arc<AtomicBool>) -> Self {
-        Stage { args, cores: Cores::share_out(), interrupted, live: Live::new(args) }
+    pub(super) fn new(args: &'a Demo) -> Outcome<Self> {
+        let cores = Cores::share_out();
+        Ok(Stage {
+            args,
+            folder: tempfile::tempdir()?,
+            live: Live::new(args, cores.describe()),
+            cores,
+            runtime: tokio::runtime::Builder::new_current_thread().enable_all().build()?,
+        })
     }
 
     /// Plays all of it.
-    pub(super) fn play(mut self) -> Result<DemoResult, DemoError> {
+    pub(super) fn play(mut self) -> Outcome<DemoResult> {
         let began = httpdate::fmt_http_date(SystemTime::now());
-        self.live.begin(self.cores.describe());
         let (bound, work) = self.bound()?;
-        self.live.bound(bound.per_s, bound.cpu_s_per_session, self.cores.of_the_shop);
+        self.live.bound(bound.per_s, bound.cpu_s_per_session, self.cores.count);
         let none = self.run(Name::None, &work, bound.per_s)?;
         let suimon = self.run(Name::Suimon, &work, bound.per_s)?;
         self.live.end();
@@ -84,171 +122,221 @@ impl<'a> Stage<'a> {
             seconds: self.args.seconds,
             settle_s: outcome::settle_s(self.args.seconds),
             cores: self.cores.describe(),
-            cores_of_the_shop: self.cores.of_the_shop,
-            cpu_s_per_session: bound.cpu_s_per_session,
-            bound_sessions: bound.sessions,
-            bound_sessions_per_s: bound.per_s,
-            visitors_at_the_bound: bound.per_s * (self.crowd("").thinking_s() + bound.cpu_s_per_session),
+            cores_of_the_shop: self.cores.count,
+            bound,
             runs,
         })
     }
 
     /// Measures what one session costs the shop: one visitor at a time, who does not think, so that
     /// it is soon done.
-    fn bound(&mut self) -> Result<(Bound, Vec<String>), DemoError> {
+    fn bound(&mut self) -> Outcome<(Bound, Vec<String>)> {
         let mut shop = self.shop(&[])?;
-        let warming = self.sessions(&mut shop, WARMING_SESSIONS)?;
+        let warming = self.sessions(&mut shop, WARMING_SESSIONS)?.visitors;
         let wanted_s = (f64::from(self.args.seconds) / 7.0).clamp(1.0, BOUND_S_MAX);
         let count = wanted_s / warming.session_time.mean_s.max(1e-6);
         // The shop is idle before and after, so that all of its work between is these sessions' and
         // no other's.
-        let before = shop.process.cpu_seconds();
-        let report = self.sessions(&mut shop, count.clamp(BOUND_SESSIONS.0, BOUND_SESSIONS.1) as u32)?;
-        let used = shop.process.cpu_seconds().zip(before).map(|(after, before)| after - before);
-        let sessions = report.sessions_completed;
+        let seen = self.sessions(&mut shop, count.clamp(BOUND_SESSIONS.0, BOUND_SESSIONS.1) as u32)?;
+        let sessions = seen.visitors.sessions_completed;
         // Where the system does not tell, the time it took is nearly all the shop's work.
-        let used = used.filter(|used| *used > 0.0).unwrap_or(report.session_time.mean_s * sessions as f64);
+        let used = seen.shop_cpu_s.filter(|used| *used > 0.0);
+        let used = used.unwrap_or(seen.visitors.session_time.mean_s * sessions as f64);
         let cpu_s_per_session = used / sessions as f64;
-        let per_s = self.cores.of_the_shop as f64 / cpu_s_per_session;
-        Ok((Bound { cpu_s_per_session, sessions, per_s }, shop.work))
+        let per_s = self.cores.count as f64 / cpu_s_per_session;
+        let visitors = per_s * (thinking_s(&workload(self.args, None)?) + cpu_s_per_session);
+        Ok((Bound { cpu_s_per_session, sessions, per_s, visitors }, shop.work))
     }
 
-    fn sessions(&mut self, shop: &mut Shop, count: u32) -> Result<Report, DemoError> {
-        let crowd = DemoCrowd { users: 1, seconds: None, sessions: Some(count), ..self.crowd(&shop.url) };
-        let report = self.watch(&crowd, shop, None)?.visitors;
-        if report.sessions_completed < u64::from(count) || report.mid_session_failures > 0 {
-            return Err(DemoError::Failed(format!(
-                "the bound could not be measured: of {count} sessions, one at a time, {} were finished and {} requests \
-                 failed; is this machine so busy? A lower --scale gives visitors more patience",
-                report.sessions_completed, report.mid_session_failures
-            )));
+    fn sessions(&mut self, shop: &mut Shop, count: u32) -> Outcome<Seen> {
+        let seen = self.watch(Some(count), shop, None)?;
+        let (completed, failed) = (seen.visitors.sessions_completed, seen.visitors.mid_session_failures);
+        if completed < u64::from(count) || failed > 0 {
+            return Err(format!(
+                "the bound could not be measured: of {count} sessions, one at a time, {completed} were finished and {failed} \
+                 requests failed; is this machine so busy? A lower --scale gives visitors more patience"
+            )
+            .into());
         }
-        Ok(report)
+        Ok(seen)
     }
 
     /// Lets the crowd come to a fresh shop.
-    fn run(&mut self, name: Name, work: &[String], bound: f64) -> Result<Run, DemoError> {
+    fn run(&mut self, name: Name, work: &[String], bound: f64) -> Outcome<Run> {
         self.live.act(name);
         let mut shop = self.shop(work)?;
         let mut gateway = match name {
             Name::None => None,
             Name::Suimon => Some(self.gateway(&shop.url)?),
         };
-        let to = gateway.as_ref().map_or(&shop.url, |gateway| &gateway.url);
-        let seen = self.watch(&self.crowd(to), &mut shop, gateway.as_mut())?;
+        let seen = self.watch(None, &mut shop, gateway.as_mut())?;
         Ok(Run::new(name, seen, outcome::settle_s(self.args.seconds), bound))
     }
 
-    fn crowd(&self, to: &str) -> DemoCrowd {
-        DemoCrowd {
-            to: to.to_owned(),
-            users: self.args.clients,
-            seed: self.args.seed,
-            scale: self.args.scale,
-            seconds: Some(self.args.seconds),
-            sessions: None,
-        }
-    }
-
-    /// Plays a crowd to its end and shows how it goes; returns what was seen of it.
+    /// Plays the crowd, or so many sessions one after another, and shows how it goes; returns what
+    /// was seen of it.
     fn watch(
         &mut self,
-        crowd: &DemoCrowd,
+        sessions: Option<u32>,
         shop: &mut Shop,
         mut gateway: Option<&mut Gateway>,
-    ) -> Result<Seen, DemoError> {
-        let before = self.used(shop);
-        let mut players = Process::start("crowd", &crowd.arguments(), &self.cores, CoreGroup::Others)?;
-        let mut watcher = None;
+    ) -> Outcome<Seen> {
+        let (sender, progress) = sync_channel(PROGRESS_MAX);
+        let options = Options {
+            base_url: gateway.as_ref().map_or(&shop.url, |gateway| &gateway.url).clone(),
+            workload: workload(self.args, sessions)?,
+            seed: Some(self.args.seed),
+            // What is not to be counted is left out later; failures always count.
+            warmup: Duration::ZERO,
+            measure: sessions.is_none().then(|| Duration::from_secs(self.args.seconds.into())),
+            progress: Some(Box::new(move |progress| drop(sender.try_send(progress.clone())))),
+        };
+        let before = self.cores.used(&shop.process);
+        let play = || suimon_crowd::run(options, interrupt::first());
+        let crowd = thread::Builder::new().name("crowd".to_owned()).spawn(play)?;
         let mut samples = Vec::new();
-        let mut over_at = None;
         loop {
-            if let Some(line) = players.next_line(&self.interrupted)? {
-                match serde_json::from_str(&line) {
-                    Ok(Said::Begin) => {
-                        let began = Instant::now();
-                        over_at = crowd.seconds.map(|seconds| began + Duration::from_secs(seconds.into()));
-                        if let Some(gateway) = &gateway {
-                            let started = Watcher::start(gateway.admin.clone(), began);
-                            watcher = Some(started.map_err(|error| {
-                                DemoError::Failed(format!(
-                                    "no thread could be had to watch the gateway: {error}"
-                                ))
-                            })?);
-                        }
-                    }
-                    Ok(Said::Progress(progress)) => self.live.progress(&progress),
-                    Ok(Said::Report(visitors)) => {
-                        let after = self.used(shop);
-                        let between = |of: fn(&Used) -> Option<f64>| Some(of(&after)? - of(&before)?);
-                        return Ok(Seen {
-                            visitors: *visitors,
-                            gateway: samples,
-                            shop_cpu_s: between(|used| used.shop_s),
-                            shops_core_busy_s: between(|used| used.core_s),
-                        });
-                    }
-                    // A remark on standard error; kept there, should it be its last.
-                    Err(_) => {}
+            match progress.recv_timeout(LOOK) {
+                Ok(progress) => {
+                    // A second without an answer is a gap in the figures, and no more.
+                    let ask = |gateway: &&mut Gateway| {
+                        let body =
+                            self.runtime.block_on(fetch::get(&gateway.admin, suimon_admin::STATE_PATH));
+                        Some(Sample::of(&serde_json::from_slice(&body.ok()?).ok()?, progress.at_s))
+                    };
+                    let sample = gateway.as_ref().and_then(ask);
+                    self.live.progress(&progress, sample.as_ref());
+                    samples.extend(sample);
                 }
-            }
-            for sample in watcher.iter().flat_map(Watcher::new_samples) {
-                self.live.sample(&sample);
-                samples.push(sample);
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
             }
             self.live.draw();
-            shop.process.ensure_alive()?;
-            if let Some(gateway) = &mut gateway {
-                gateway.process.ensure_alive()?;
-            }
-            if over_at.is_some_and(|over: Instant| over.elapsed() > REPORT_WITHIN) {
-                return Err(players.failure("did not come to an end"));
-            }
+            shop.process.must_run()?;
+            gateway.as_mut().map_or(Ok(()), |gateway| gateway.process.must_run())?;
         }
+        let visitors = crowd.join().map_err(|_| "the crowd ended before its time")??;
+        if interrupt::asked() {
+            return Err(INTERRUPTED.into());
+        }
+        let after = self.cores.used(&shop.process);
+        let between = |index: usize| Some(after[index]? - before[index]?);
+        Ok(Seen { visitors, gateway: samples, shop_cpu_s: between(0), shops_core_busy_s: between(1) })
     }
 
-    fn used(&self, shop: &Shop) -> Used {
-        let core = self.cores.shop.as_ref().and_then(|cores| cores.first());
-        Used { shop_s: shop.process.cpu_seconds(), core_s: core.and_then(|core| cores::busy_seconds(*core)) }
-    }
-
-    fn shop(&self, work: &[String]) -> Result<Shop, DemoError> {
+    fn shop(&mut self, work: &[String]) -> Outcome<Shop> {
         let scale = self.args.scale.to_string();
-        let mut arguments = ["shop", "--port", "0", "--scale", &scale].map(str::to_owned).to_vec();
-        arguments.extend_from_slice(work);
-        let mut process = Process::start("shop", &arguments, &self.cores, CoreGroup::Shop)?;
-        let [listening, same_work] =
-            process.wait_for(["listening on ", "--light-work "], &self.interrupted)?;
+        let mut program = self.program("shop")?.args(["--port", "0", "--scale", &scale]).args(work);
+        if let Some(core) = self.cores.own {
+            program = program.cores(&[core]);
+        }
+        let (process, [url, same_work]) = self.start(program, ["listening on ", "--light-work "])?;
         let work = same_work.split_once("--light-work").map_or("", |(_, counts)| counts);
-        let work: Vec<String> =
-            ["--light-work"].into_iter().chain(work.split_ascii_whitespace()).map(str::to_owned).collect();
-        Ok(Shop { url: url_in(&listening, &mut process)?, process, work })
+        let work = ["--light-work"].into_iter().chain(work.split_ascii_whitespace());
+        Ok(Shop { url: url_in(&url)?, process, work: work.map(str::to_owned).collect() })
     }
 
-    fn gateway(&self, to: &str) -> Result<Gateway, DemoError> {
-        let arguments = [
-            "serve",
-            "--to",
-            to,
-            "--listen",
-            "127.0.0.1:0",
-            "--admin",
-            "127.0.0.1:0",
-            "--lease-keys",
-            "none",
-            "--learned",
-            "none",
-        ];
-        let mut process =
-            Process::start("gateway", &arguments.map(str::to_owned), &self.cores, CoreGroup::Others)?;
-        let [clients, operator] = process.wait_for(["  clients ", "  operator "], &self.interrupted)?;
-        Ok(Gateway { url: url_in(&clients, &mut process)?, admin: url_in(&operator, &mut process)?, process })
+    fn gateway(&mut self, to: &str) -> Outcome<Gateway> {
+        let program = self.program("serve")?.args(["--to", to, "--listen", "127.0.0.1:0"]);
+        let program = program.args(["--admin", "127.0.0.1:0", "--lease-keys", "none", "--learned", "none"]);
+        let (process, [clients, operator]) = self.start(program, ["  clients ", "  operator "])?;
+        Ok(Gateway { url: url_in(&clients)?, admin: url_in(&operator)?, process })
+    }
+
+    /// Returns a command of this binary.
+    fn program(&self, command: &str) -> Outcome<Program> {
+        // The demo shows Suimon as it is, not as somebody's shell has set it.
+        Ok(Program::new(format!("suimon {command}"), env::current_exe()?)
+            .without_env("SUIMON_LOG")
+            .arg(command))
+    }
+
+    /// Starts it and returns the lines containing each of `wanted`, on either stream.
+    fn start<const N: usize>(
+        &mut self,
+        program: Program,
+        wanted: [&str; N],
+    ) -> Outcome<(Running, [String; N])> {
+        let mut process = program.start(self.folder.path())?;
+        let told = process.wait_for("word of being ready", READY_WITHIN, |process| {
+            self.live.draw();
+            let said = process.said() + &process.complained();
+            let whole = |line: &&str| line.ends_with('\n');
+            let line = |wanted: &str| {
+                said.split_inclusive('\n').filter(whole).find(|line| line.contains(wanted)).map(str::to_owned)
+            };
+            let told: Vec<String> = wanted.iter().filter_map(|wanted| line(wanted)).collect();
+            if interrupt::asked() { Some(None) } else { <[String; N]>::try_from(told).ok().map(Some) }
+        })?;
+        Ok((process, told.ok_or(INTERRUPTED)?))
     }
 }
 
-/// Returns the URL in a line that a child has said.
-fn url_in(line: &str, child: &mut Process) -> Result<String, DemoError> {
-    let at = line.find("http://").ok_or_else(|| child.failure("did not say where it listens"))?;
-    let end = line[at..].find([' ', ',', ';']).map_or(line.len(), |length| at + length);
+/// Returns the URL in a line that a process has said.
+fn url_in(line: &str) -> Outcome<String> {
+    let at = line.find("http://").ok_or_else(|| format!("there is no address in {line:?}"))?;
+    let end = line[at..].find([' ', ',', ';', '\n']).map_or(line.len(), |length| at + length);
     Ok(line[at..end].to_owned())
+}
+
+/// Returns who comes to the shop: the crowd, or one visitor for so many sessions without a pause
+/// for thought.
+fn workload(args: &Demo, sessions: Option<u32>) -> Result<Workload, Faults> {
+    let mut workload = journey::read(SHOP_JOURNEY)?.faster_by(args.scale);
+    if let Arrivals::Closed { users, sessions_each, .. } = &mut workload.arrivals {
+        (*users, *sessions_each) = (if sessions.is_some() { 1 } else { args.clients }, sessions);
+    }
+    if sessions.is_some() {
+        for kind in &mut workload.kinds {
+            let kind = Arc::make_mut(kind);
+            kind.think = Think::Constant(Duration::ZERO);
+            kind.steps.iter_mut().for_each(|step| step.think = None);
+        }
+    }
+    Ok(workload)
+}
+
+/// Returns how long the visitors of one session think in all, on average, in seconds.
+fn thinking_s(workload: &Workload) -> f64 {
+    let thinking = |journey: &Journey| -> f64 {
+        let thinks = journey.steps.iter().skip(1).map(|step| step.think.unwrap_or(journey.think));
+        thinks.map(|think| think.mean().as_secs_f64()).sum()
+    };
+    let weight: f64 = workload.kinds.iter().map(|journey| journey.weight).sum();
+    workload.kinds.iter().map(|journey| thinking(journey) * journey.weight / weight).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        demo: Demo,
+    }
+
+    #[test]
+    fn the_journey_is_played_faster_and_without_thinking_where_sessions_are_counted() {
+        let args = Line::parse_from(["demo", "--clients", "7", "--scale", "4"]).demo;
+        let crowd = workload(&args, None).unwrap();
+        assert_eq!(crowd.arrivals.users_max(), 7);
+        assert_eq!(crowd.kinds[0].think.mean(), Duration::from_millis(750));
+        // Before each of its seven steps but the first.
+        assert!((thinking_s(&crowd) - 4.5).abs() < 1e-9);
+        let one = workload(&args, Some(5)).unwrap();
+        assert_eq!((one.arrivals.users_max(), one.kinds[0].think.mean()), (1, Duration::ZERO));
+        assert!(!one.arrivals.is_endless());
+    }
+
+    #[test]
+    fn nobody_else_runs_on_the_shops_core() {
+        let cores = Cores::share_out();
+        assert!(cores.count >= 1);
+        if let Some(own) = cores.own {
+            let others = suimon_process::allowed_cores().unwrap();
+            assert!(!others.is_empty() && !others.contains(&own), "{own} of {others:?}");
+        }
+    }
 }

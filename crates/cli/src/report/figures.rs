@@ -1,16 +1,11 @@
 //! The report's figures, from what happened over time.
 
 use super::numbers::{finished, lost};
+use crate::page::{self, LINE_HUES, LINES_MAX};
 use suimon_chart::{Axis, Hue, Plot, Series, Span};
 use suimon_sim::replay::{Bin, RouteLine, Timeline};
 use suimon_statistics::Histogram;
 
-/// Routes and kinds whose lines are drawn, those with most work first.
-const LINES_MAX: usize = 5;
-/// Their colours.
-const HUES: [Hue; LINES_MAX] = [Hue::Blue, Hue::Green, Hue::Purple, Hue::Amber, Hue::Grey];
-/// Pixels between lines of equal values.
-const BESIDE: f64 = 3.0;
 /// A last bin shorter than this share of the others is left out: its rates are chance.
 const LAST_MIN: f64 = 0.3;
 /// Points of a line of quantiles at most: of a few requests they jump about.
@@ -71,20 +66,9 @@ pub(super) fn limits(timeline: &Timeline) -> Plot {
     });
     routes.truncate(LINES_MAX);
     let limit = |bin: &Bin, route: usize| bin.gate.limits.get(route).copied().flatten();
-    let highest =
-        timeline.bins.iter().flat_map(|bin| routes.iter().filter_map(|route| limit(bin, *route))).max();
-    // One more than the highest, for lines that are raised.
-    let axis = Axis::new("requests of a route in the application at once")
-        .from(0.0)
-        .to(f64::from(highest.unwrap_or(1).saturating_add(1)))
-        .whole();
-    let plot = over(timeline, "Limits", axis)
-        .describe("How many requests of each route may be in the application at once.");
-    routes.iter().enumerate().fold(plot, |plot, (index, route)| {
-        let points = over_time(timeline, &|bin, _| limit(bin, *route).map_or(f64::NAN, f64::from));
-        let series = Series::steps(&timeline.routes[*route].name, HUES[index], points);
-        plot.series(series.raised(index as f64 * BESIDE))
-    })
+    let of = |route: usize| over_time(timeline, &|bin, _| limit(bin, route).map_or(f64::NAN, f64::from));
+    let lines: Vec<_> = routes.iter().map(|route| (&*timeline.routes[*route].name, of(*route))).collect();
+    page::limits(|axis| over(timeline, "Limits", axis), &lines)
 }
 
 /// Returns the time between two session starts, by kind.
@@ -96,7 +80,7 @@ pub(super) fn interval(timeline: &Timeline) -> Plot {
     timeline.kinds.iter().enumerate().take(LINES_MAX).fold(plot, |plot, (index, kind)| {
         let points =
             over_time(timeline, &|bin, _| bin.gate.intervals.get(index).copied().unwrap_or(f64::NAN));
-        plot.series(Series::steps(kind, HUES[index], points))
+        plot.series(Series::steps(kind, LINE_HUES[index], points))
     })
 }
 

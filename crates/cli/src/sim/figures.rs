@@ -2,21 +2,16 @@
 
 use super::answer::{Answer, Played, Run};
 use crate::numbers::rate;
+use crate::page::{self, LINE_HUES, LINES_MAX};
 use suimon_chart::{Axis, Band, Bars, Hue, Plot, Rule, Series, Span};
 use suimon_sim::{Sample, Scenario};
 
 /// Laws drawn in one figure: more lines than colours cannot be told apart.
 pub(super) const LAWS_MAX: usize = 6;
-/// Routes and kinds whose lines are drawn, the busiest first.
-const LINES_MAX: usize = 5;
 /// Colours of laws: the scenario's own is water, as in every report.
 const LAW_HUES: [Hue; LAWS_MAX] = [Hue::Blue, Hue::Vermilion, Hue::Green, Hue::Purple, Hue::Amber, Hue::Grey];
-/// Colours of routes; vermilion stands for other laws.
-const ROUTE_HUES: [Hue; LINES_MAX] = [Hue::Blue, Hue::Green, Hue::Purple, Hue::Amber, Hue::Grey];
 /// Colours of steps; grey is for the rest.
 const STEP_HUES: [Hue; LINES_MAX] = [Hue::Vermilion, Hue::Amber, Hue::Purple, Hue::Blue, Hue::Green];
-/// Pixels between routes with the same limit.
-const BESIDE: f64 = 3.0;
 /// Room above the highest line.
 const HEADROOM: f64 = 1.12;
 
@@ -78,20 +73,9 @@ pub(super) fn limits(answer: &Answer<'_>) -> Plot {
     routes.sort_by_key(|route| std::cmp::Reverse(going_on(route)));
     routes.truncate(LINES_MAX);
     let limit = |sample: &Sample, route: usize| sample.limits.get(route).copied().flatten();
-    let highest =
-        samples.iter().flat_map(|sample| routes.iter().filter_map(|route| limit(sample, *route))).max();
-    // One more than the highest, for lines that are raised.
-    let axis = Axis::new("requests of a route in the application at once")
-        .from(0.0)
-        .to(f64::from(highest.unwrap_or(1).saturating_add(1)))
-        .whole();
-    let plot = timeline(answer, "Limits", axis)
-        .describe("How many requests of each route may be in the application at once.");
-    routes.iter().enumerate().fold(plot, |plot, (index, route)| {
-        let points = over_time(samples, &|sample| limit(sample, *route).map(f64::from));
-        let series = Series::steps(&scenario.routes[*route].name, ROUTE_HUES[index], points);
-        plot.series(series.raised(index as f64 * BESIDE))
-    })
+    let of = |route: usize| over_time(samples, &|sample| limit(sample, route).map(f64::from));
+    let lines: Vec<_> = routes.iter().map(|route| (&*scenario.routes[*route].name, of(*route))).collect();
+    page::limits(|axis| timeline(answer, "Limits", axis), &lines)
 }
 
 /// Returns the time between two session starts, by kind of session.
@@ -105,7 +89,7 @@ pub(super) fn interval(answer: &Answer<'_>) -> Plot {
     .describe("The time between two session starts; 0 while the gate is open, a gap while nobody is let in.");
     kinds.iter().enumerate().take(LINES_MAX).fold(plot, |plot, (index, kind)| {
         let points = over_time(inside(answer), &|sample| sample.intervals.get(index).copied());
-        plot.series(Series::steps(&kind.name, ROUTE_HUES[index], points))
+        plot.series(Series::steps(&kind.name, LINE_HUES[index], points))
     })
 }
 

@@ -3,14 +3,16 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file is a crate of its own and uses its part")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests, which clippy does not take for tests")]
 
+use std::cell::{Cell, RefCell};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::process::{Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
+use suimon_process::{Program, Signal};
 
 /// Far longer than anything here takes, so that a hang is a failure and noise is not.
 pub const LONG: Duration = Duration::from_secs(30);
@@ -56,87 +58,66 @@ impl From<Output> for Ran {
 
 /// A process that runs beside the test and does not outlive it.
 pub struct Running {
-    /// Gone once the test waits for its end.
-    child: Option<Child>,
-    out: Receiver<String>,
-    err: Receiver<String>,
+    process: RefCell<suimon_process::Running>,
+    /// How far its words on standard output and standard error are read.
+    read: [Cell<usize>; 2],
+    _words: tempfile::TempDir,
 }
 
 impl Running {
     pub fn start(args: &[&str]) -> Running {
-        let mut child = suimon(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let out = lines(child.stdout.take().unwrap());
-        let err = lines(child.stderr.take().unwrap());
-        Running { child: Some(child), out, err }
+        let words = tempfile::tempdir().unwrap();
+        let process = Program::of("suimon", suimon(args)).start(words.path()).unwrap();
+        Running { process: RefCell::new(process), read: Default::default(), _words: words }
     }
 
     /// Returns the first line on standard output from here on that contains `what`.
     pub fn wait_out(&self, what: &str) -> String {
-        wait_for(&self.out, what)
+        self.wait_for(&self.read[0], suimon_process::Running::said, what)
     }
 
     /// Returns the first line on standard error from here on that contains `what`.
     pub fn wait_err(&self, what: &str) -> String {
-        wait_for(&self.err, what)
+        self.wait_for(&self.read[1], suimon_process::Running::complained, what)
     }
 
-    pub fn signal(&self, signal: i32) {
-        let pid = i32::try_from(self.child.as_ref().unwrap().id()).unwrap();
-        #[allow(unsafe_code, reason = "kill has no safe form in the standard library")]
-        // SAFETY: kill takes plain numbers; the process is our child and was not waited for, so the
-        // id is still its own.
-        let sent = unsafe { libc::kill(pid, signal) };
-        assert_eq!(sent, 0);
+    fn wait_for(
+        &self,
+        read: &Cell<usize>,
+        words: fn(&suimon_process::Running) -> String,
+        what: &str,
+    ) -> String {
+        let line = |process: &suimon_process::Running| {
+            let words = words(process);
+            let mut at = read.get();
+            for line in words[at..].split_inclusive('\n').filter(|line| line.ends_with('\n')) {
+                at += line.len();
+                if line.contains(what) {
+                    read.set(at);
+                    return Some(line.trim_end().to_string());
+                }
+            }
+            None
+        };
+        let mut process = self.process.borrow_mut();
+        let found = process.wait_for(what, LONG, line);
+        // It may have ended with these words.
+        found.unwrap_or_else(|error| line(&process).unwrap_or_else(|| panic!("{error}")))
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        self.process.borrow().signal(signal);
     }
 
     /// Ends the process as an operator would, and sees that it ends well.
     pub fn finish(self) {
-        self.signal(libc::SIGTERM);
+        self.signal(Signal::TERM);
         assert_eq!(self.end().code(), Some(0));
     }
 
     /// Waits for the end of the process.
-    pub fn end(mut self) -> ExitStatus {
-        let mut child = self.child.take().unwrap();
-        let id = child.id();
-        let (sender, ended) = channel();
-        thread::spawn(move || sender.send(child.wait().unwrap()));
-        ended.recv_timeout(LONG).unwrap_or_else(|_| panic!("process {id} did not end"))
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.child {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
-/// Reads lines on a thread, so that a process never waits for the test to read.
-fn lines(from: impl Read + Send + 'static) -> Receiver<String> {
-    let (sender, receiver) = channel();
-    thread::spawn(move || {
-        for line in BufReader::new(from).lines().map_while(Result::ok) {
-            if sender.send(line).is_err() {
-                return;
-            }
-        }
-    });
-    receiver
-}
-
-fn wait_for(lines: &Receiver<String>, what: &str) -> String {
-    let mut before = Vec::new();
-    loop {
-        match lines.recv_timeout(LONG) {
-            Ok(line) if line.contains(what) => return line,
-            Ok(line) => before.push(line),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                panic!("{what:?} was never said; instead:\n{}", before.join("\n"))
-            }
-        }
+    pub fn end(self) -> ExitStatus {
+        self.process.borrow_mut().wait(LONG).unwrap()
     }
 }
 
