@@ -69,7 +69,7 @@ async fn watch(args: &Status) -> Exit {
                 return error.explain("--admin", &args.admin);
             }
         };
-        let size = terminal::size_of(&io::stdout());
+        let size = terminal::size_of(io::stdout());
         let lines = match (&state, size) {
             (Ok(state), Some(size)) => picture::fitted(state, args.decisions, size),
             (Ok(state), None) => picture::whole(state, args.decisions),

@@ -1,7 +1,7 @@
 //! Lines that fit a terminal, and pictures that are drawn over.
 
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::AsFd;
 
 /// Wipes everything from the cursor to the end of the screen.
 pub(crate) const CLEAR_BELOW: &str = "\x1b[J";
@@ -177,13 +177,10 @@ pub(crate) fn up(lines: usize) -> String {
 }
 
 /// Returns how much fits on the terminal that `out` is; `None`: it is none.
-#[expect(unsafe_code, reason = "ioctl with TIOCGWINSZ only writes the struct it is given")]
-pub(crate) fn size_of(out: &impl AsRawFd) -> Option<Size> {
-    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
-    // SAFETY: `size` is a winsize that lives through the call.
-    let status = unsafe { libc::ioctl(out.as_raw_fd(), libc::TIOCGWINSZ, &raw mut size) };
+pub(crate) fn size_of(out: impl AsFd) -> Option<Size> {
+    let size = rustix::termios::tcgetwinsize(out).ok()?;
     let or_default = |told: u16, default| if told > 0 { usize::from(told) } else { default };
-    (status == 0).then(|| Size {
+    Some(Size {
         columns: or_default(size.ws_col, SIZE_DEFAULT.columns),
         lines: or_default(size.ws_row, SIZE_DEFAULT.lines),
     })
@@ -191,7 +188,7 @@ pub(crate) fn size_of(out: &impl AsRawFd) -> Option<Size> {
 
 /// Returns how many columns standard error has, where live pictures are drawn.
 pub(crate) fn width() -> usize {
-    size_of(&io::stderr()).unwrap_or(SIZE_DEFAULT).columns
+    size_of(io::stderr()).unwrap_or(SIZE_DEFAULT).columns
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
+use rustix::io::Errno;
 use tokio::net::TcpStream;
 
 use crate::answer::Answer;
@@ -92,7 +93,7 @@ impl Wire {
     async fn open(addresses: &Addresses) -> Result<Self, Trouble> {
         let stream = addresses.connect().await.map_err(|error| match error.kind() {
             io::ErrorKind::AddrNotAvailable => Trouble::OutOfPorts,
-            _ if error.raw_os_error() == Some(libc::EMFILE) => Trouble::OutOfPorts,
+            _ if error.raw_os_error() == Some(Errno::MFILE.raw_os_error()) => Trouble::OutOfPorts,
             _ => Trouble::NotConnected,
         })?;
         let mut builder = http1::Builder::new();

@@ -41,7 +41,7 @@ pub(super) const LEGEND: &str = "goodput: sessions finished, as a share of what 
 
 /// Returns everything, scenario by scenario, and the verdict.
 pub(super) fn tables(answers: &[Answer<'_>]) -> String {
-    let columns = terminal::size_of(&std::io::stdout()).map_or(usize::MAX, |size| size.columns);
+    let columns = terminal::size_of(std::io::stdout()).map_or(usize::MAX, |size| size.columns);
     tables_in(answers, columns)
 }
 
