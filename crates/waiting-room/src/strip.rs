@@ -1,16 +1,12 @@
 //! The sources of the waiting page without comments and other parts for readers. Done once, when
 //! the process starts.
 //!
-//! The rules hold for these sources, not for any: in the script a semicolon ends every statement,
-//! comments have lines of their own, and double quotes are around whole strings.
+//! `minifier` knows styles and scripts; it does not rename, and our templates are not HTML yet, so
+//! that is here. These rules hold for these sources, not for any: double quotes are around whole
+//! strings of the script.
 
 use std::collections::{HashMap, HashSet};
 
-/// Marks around which spaces have no meaning.
-const CSS_MARKS: &str = "{};,>";
-const JS_MARKS: &str = "=+-*/%<>?:;,(){}[]&|!";
-/// A line of the script that ends in one of these goes on in the next.
-const JS_OPEN: &str = ";{,}(|+";
 /// Names that the script gives to things of its own, for which a letter does, or two: a thousand
 /// bytes of the page, which languages need whose letters have three. What is named on the page
 /// stays, and what the browser's test calls from outside: `state now slow take poll`.
@@ -25,45 +21,14 @@ const BLOCKS: [&str; 23] = [
 
 /// Returns a style sheet without comments and meaningless spaces.
 pub(crate) fn css(text: &str) -> String {
-    let mut bare = String::new();
-    let mut rest = text;
-    while let Some((before, comment)) = rest.split_once("/*") {
-        bare.push_str(before);
-        rest = comment.split_once("*/").map_or("", |(_, after)| after);
-    }
-    bare.push_str(rest);
-    let words: Vec<&str> = bare.split_whitespace().collect();
-    let tight = tighten(&words.join(" "), CSS_MARKS);
-    let mut out = String::with_capacity(tight.len());
-    let mut before = ' ';
-    for (at, letter) in tight.char_indices() {
-        // After a name a colon is a declaration's; with a space before it, it is a selector's and
-        // stays.
-        let is_declaration =
-            letter == ' ' && tight[..at].ends_with(':') && (before.is_alphanumeric() || before == '-');
-        if letter != ':' && letter != ' ' {
-            before = letter;
-        } else if letter == ' ' && !is_declaration {
-            before = ' ';
-        }
-        if !is_declaration {
-            out.push(letter);
-        }
-    }
-    out.replace(";}", "}").trim().to_owned()
+    let style = minifier::css::minify(text).expect("it is our own style sheet");
+    style.to_string().replace(";}", "}").trim().to_owned()
 }
 
-/// Returns a script without comment lines, indentation, meaningless spaces and line ends, and with
+/// Returns a script without comments, indentation, meaningless spaces and line ends, and with
 /// letters for its own names.
 pub(crate) fn js(text: &str) -> String {
-    let mut out = String::new();
-    for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")) {
-        if !out.is_empty() && !out.ends_with(|last| JS_OPEN.contains(last)) {
-            out.push('\n');
-        }
-        out.push_str(&tighten(line, JS_MARKS));
-    }
-    with_letters(&out.replace(";}", "}"))
+    with_letters(&minifier::js::minify(text).to_string().replace(";}", "}"))
 }
 
 /// Returns the script with a letter for each of its own names, the same one wherever it stands for
@@ -110,50 +75,6 @@ pub(crate) fn html(text: &str) -> String {
     }
     out.push('\n');
     out
-}
-
-/// Takes the spaces around `marks` out, but not inside "strings" and `strings`.
-fn tighten(text: &str, marks: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut letters = text.chars();
-    // This many characters at the end of `out` are spaces that may go.
-    let mut spaces = 0;
-    while let Some(letter) = letters.next() {
-        match letter {
-            '"' | '`' => {
-                spaces = 0;
-                out.push(letter);
-                while let Some(inner) = letters.next() {
-                    out.push(inner);
-                    if inner == '\\' {
-                        out.extend(letters.next());
-                    } else if inner == letter {
-                        break;
-                    }
-                }
-            }
-            ' ' if out.ends_with(|last| marks.contains(last)) && spaces == 0 && !ends_in_string(&out) => {}
-            ' ' => {
-                spaces += 1;
-                out.push(' ');
-            }
-            _ if marks.contains(letter) => {
-                out.truncate(out.len() - spaces);
-                spaces = 0;
-                out.push(letter);
-            }
-            _ => {
-                spaces = 0;
-                out.push(letter);
-            }
-        }
-    }
-    out
-}
-
-/// Marks are no quotes, so what ends with a mark does not end with a string.
-fn ends_in_string(out: &str) -> bool {
-    out.ends_with(['"', '`'])
 }
 
 /// Returns the line with `="word"` as `=word`.
@@ -208,7 +129,7 @@ mod tests {
     #[test]
     fn a_script_keeps_what_it_says() {
         let text = "// note\nlet a = 1, b = \"x = y\";\nfunction f(a) {\n  return a ?\n    `a + b` : b;\n}\n";
-        assert_eq!(js(text), "let a=1,b=\"x = y\";function f(a){return a?\n`a + b`:b}");
+        assert_eq!(js(text), "let a=1,b=\"x = y\";function f(a){return a?`a + b`:b}");
     }
 
     #[test]
