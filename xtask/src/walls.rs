@@ -153,6 +153,7 @@ const CRATES: &[Crate] = &[
             "suimon-params",
             "suimon-record",
             "suimon-routes",
+            "suimon-statistics",
             "suimon-store",
             "suimon-upstream",
             "suimon-waiting-room",

@@ -11,6 +11,7 @@ use suimon_gate::{KindView, Learned, RouteView, Snapshot};
 use suimon_model::{KindId, Reason, RouteId};
 use suimon_params::SessionKind;
 use suimon_routes::{route_of, row};
+use suimon_statistics::Buckets;
 
 /// Upper bounds of the histograms' buckets, in seconds; one more bucket holds what is longer.
 pub const BUCKETS: [f64; 20] = [
@@ -280,22 +281,7 @@ impl Times {
     /// Returns the time below which `share` of all were: times in a bucket are assumed to lie
     /// evenly, and those beyond the last bound at that bound.
     pub fn quantile(&self, bounds: &[f64], share: f64) -> Option<f64> {
-        let count = self.count();
-        if count == 0 {
-            return None;
-        }
-        let rank = share * count as f64;
-        let mut below = 0.0;
-        for (index, in_bucket) in self.counts.iter().enumerate() {
-            let in_bucket = *in_bucket as f64;
-            if below + in_bucket >= rank && in_bucket > 0.0 {
-                let from = if index == 0 { 0.0 } else { bounds[index - 1] };
-                let to = bounds.get(index).copied().unwrap_or(from);
-                return Some(from + (to - from) * ((rank - below) / in_bucket).clamp(0.0, 1.0));
-            }
-            below += in_bucket;
-        }
-        bounds.last().copied()
+        (self.count() > 0).then(|| Buckets::new(bounds, &self.counts).quantile(share))
     }
 }
 
