@@ -6,12 +6,12 @@
 
 use crate::route::RouteLaw;
 use crate::route_paired::Paired;
-use crate::route_paper::PaperRoutes;
+use crate::route_paper::{PaperRouteParams, PaperRoutes};
 use crate::session::{OpenGate, SessionLaw, StaticSessions};
 use crate::session_flow::Flow;
-use crate::session_paper::PaperSessions;
+use crate::session_paper::{PaperSessionParams, PaperSessions};
 use suimon_model::persist::{Broken, Persist, Reader};
-use suimon_model::{Duration, Instant, KindId};
+use suimon_model::{Instant, KindId};
 
 /// A row: variant (and the value it holds, if any), its number in recordings, its word, its
 /// meaning; the law, and how it is built.
@@ -83,47 +83,4 @@ laws! {
     /// Everybody is admitted; only the route gates hold.
     Open = 3, "open", "everybody, only routes are gated",
         OpenGate = OpenGate;
-}
-
-/// The numbers of the paper's page rule that the paper leaves open.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct PaperRouteParams {
-    /// The limit to start from.
-    pub initial: u32,
-    /// Length of a throughput window.
-    pub period: Duration,
-}
-
-suimon_model::saved_struct!(PaperRouteParams { initial, period });
-
-impl Default for PaperRouteParams {
-    fn default() -> Self {
-        PaperRouteParams { initial: 5, period: Duration::from_secs(2) }
-    }
-}
-
-/// The numbers of the paper's session rule that the paper leaves open.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct PaperSessionParams {
-    /// Mean queue length at which the interval begins to grow.
-    pub threshold: f64,
-    /// Added to the interval in each period at or over the threshold.
-    pub up: Duration,
-    /// Taken from the interval in each period under the threshold.
-    pub down: Duration,
-    /// Time between two decisions.
-    pub period: Duration,
-}
-
-suimon_model::saved_struct!(PaperSessionParams { threshold, up, down, period });
-
-impl Default for PaperSessionParams {
-    fn default() -> Self {
-        PaperSessionParams {
-            threshold: 3.0,
-            up: Duration::from_millis(50),
-            down: Duration::from_millis(50),
-            period: Duration::from_secs(1),
-        }
-    }
 }

@@ -32,18 +32,18 @@ pub use knowledge::{
     KnownDistribution, KnownMean, RouteKnowledge, RouteVisits, SessionKnowledge, Trust, VisitsAfter,
     VisitsKnowledge,
 };
-pub use laws::{PaperRouteParams, PaperSessionParams, RouteLawKind, SessionLawKind};
+pub use laws::{RouteLawKind, SessionLawKind};
 pub use patience::{Patience, PatienceEstimate};
 pub use route::{RequestEnd, RouteLaw};
 pub use route_paired::Paired;
-pub use route_paper::PaperRoutes;
+pub use route_paper::{PaperRouteParams, PaperRoutes};
 pub use service_times::ServiceTimes;
 pub use session::{
     AdmissionDecision, AdmissionInputs, KindInputs, OpenGate, RouteInputs, SessionLaw, StaticSessions,
     is_token_spare,
 };
 pub use session_flow::Flow;
-pub use session_paper::PaperSessions;
+pub use session_paper::{PaperSessionParams, PaperSessions};
 pub use statistics::{Average, DecayingHistogram, Moments, RateMeter};
 pub use visits::{LastRoute, PATH_MAX, STAGES, STAYER_SHARE, STAYER_VISITS, Visit, Visits};
 pub use window::{Meter, Reading, Window};

@@ -71,6 +71,8 @@ const RAISE_GROWTH_FAR: f64 = 1.4;
 /// Service time from which a page is long, seconds: its ends come too late to wait for a dozen of
 /// them.
 const LONG: f64 = 1.0;
+/// Service time from which a page is very long, seconds: trials take minutes.
+const VERY_LONG: f64 = 2.0;
 /// Share of a window or tick during which requests must wait for it to be binding.
 const BINDING: f64 = 0.9;
 /// The same of quick requests, which come and go in bursts.

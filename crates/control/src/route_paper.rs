@@ -14,13 +14,29 @@
 //! measurements"). The paper leaves T, the initial limit and the statistic open; ours are in
 //! [`PaperRouteParams`] and (1).
 
-use crate::laws::PaperRouteParams;
 use crate::route::{RequestEnd, RouteLaw};
 use crate::statistics::Average;
 use crate::window::{Meter, Reading};
 use std::collections::BTreeMap;
 use suimon_model::persist::{Persist, Unsavable, Writer};
-use suimon_model::{Instant, Quantity, Reason, Record, RouteId, Signals, Subject};
+use suimon_model::{Duration, Instant, Quantity, Reason, Record, RouteId, Signals, Subject};
+
+/// The numbers of the paper's page rule that the paper leaves open.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct PaperRouteParams {
+    /// The limit to start from.
+    pub initial: u32,
+    /// Length of a throughput window.
+    pub period: Duration,
+}
+
+suimon_model::saved_struct!(PaperRouteParams { initial, period });
+
+impl Default for PaperRouteParams {
+    fn default() -> Self {
+        PaperRouteParams { initial: 5, period: Duration::from_secs(2) }
+    }
+}
 
 /// The highest limit the rule goes to.
 const LIMIT_MAX: u32 = 512;

@@ -12,11 +12,36 @@
 //! al. 2006, §3.2 and §3.3; threshold and increments are "customisable" there and
 //! [`PaperSessionParams`] here.
 
-use crate::laws::PaperSessionParams;
 use crate::session::{AdmissionDecision, AdmissionInputs, SessionLaw, interval_record};
 use crate::visits::LastRoute;
 use suimon_model::persist::{Persist, Unsavable, Writer};
 use suimon_model::{Duration, Instant, KindId, Reason, Record, Signals, seconds};
+
+/// The numbers of the paper's session rule that the paper leaves open.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct PaperSessionParams {
+    /// Mean queue length at which the interval begins to grow.
+    pub threshold: f64,
+    /// Added to the interval in each period at or over the threshold.
+    pub up: Duration,
+    /// Taken from the interval in each period under the threshold.
+    pub down: Duration,
+    /// Time between two decisions.
+    pub period: Duration,
+}
+
+suimon_model::saved_struct!(PaperSessionParams { threshold, up, down, period });
+
+impl Default for PaperSessionParams {
+    fn default() -> Self {
+        PaperSessionParams {
+            threshold: 3.0,
+            up: Duration::from_millis(50),
+            down: Duration::from_millis(50),
+            period: Duration::from_secs(1),
+        }
+    }
+}
 
 /// The longest interval, seconds: a gate that is shut for longer than patience is shut.
 const INTERVAL_MAX: f64 = 60.0;

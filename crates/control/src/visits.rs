@@ -29,14 +29,19 @@
 //! robots do not make sessions look expensive. An average weighs a new session with max(3 %, 1/n).
 
 mod knowledge;
+mod last_route;
+mod transitions;
 mod usual;
 
+pub use last_route::LastRoute;
+pub use transitions::STAGES;
+pub use usual::PATH_MAX;
+
+use self::transitions::{ReturnCounts, STAGE_QUANTILES, Transitions};
 use self::usual::TypicalVisits;
 use crate::statistics::{Average, DecayingHistogram};
 use suimon_model::{KindId, RouteId};
 
-/// Visits of one session that are remembered to learn from.
-pub const PATH_MAX: usize = 64;
 /// The least weight of a newly ended session.
 const WEIGHT_MIN: f64 = 0.03;
 /// Think times needed before their tail is believed.
@@ -45,16 +50,9 @@ const THINKS_MIN: u64 = 20;
 const SILENCE_UNKNOWN: f64 = 10.0;
 /// Silence that ends a session at least, seconds.
 const SILENCE_MIN: f64 = 2.0;
-/// Stages of silence before that.
-pub const STAGES: usize = 5;
-/// The quantiles of the think times at which the next stage begins, ...
-const STAGE_QUANTILES: [f64; STAGES - 1] = [0.5, 0.8, 0.92, 0.98];
-/// ... and the shares of the silence that ends a session, as long as too few think times are known.
+/// Shares of the silence that ends a session at which the next stage begins, as long as too few
+/// think times are known.
 const STAGE_SHARES: [f64; STAGES - 1] = [0.2, 0.4, 0.6, 0.8];
-/// Weight of a newly observed return, or of its absence, in h of (4), and how many are needed for
-/// it to be believed.
-const RETURN_WEIGHT: f64 = 0.01;
-const RETURNS_MIN: u64 = 8;
 
 /// Sessions of a kind are young until this many times as many have ended as are under way, also
 /// counting only those that came back.
@@ -71,8 +69,6 @@ pub const STAYER_SHARE: usize = 15;
 const ENTERED_MIN: u64 = 20;
 /// ... and this many that began at one place, before anything is said of them.
 const ENTERED_THERE_MIN: u64 = 8;
-/// Weight of sessions of which that is unknown, as of ones that did not come back.
-const OPEN_SHARE: f64 = 0.5;
 /// Sessions begun at one place after which each counts half, and at all places: a quarter of a
 /// minute without answers makes nobody a visitor of one page.
 const ENTERED_REMEMBERED: u64 = 256;
@@ -80,43 +76,6 @@ const ENTERED_REMEMBERED_ALL: u64 = 512;
 /// Quantile of the time before a second page: sessions that are silent for longer hardly ever come
 /// back.
 const AWAY_QUANTILE: f64 = 0.8;
-
-/// Where a session is: before its first request, or at the route of its last one.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub struct LastRoute(u32);
-
-impl suimon_model::persist::Persist for LastRoute {
-    fn save(&self, out: &mut suimon_model::persist::Writer) {
-        self.0.save(out);
-    }
-
-    fn load(from: &mut suimon_model::persist::Reader<'_>) -> Result<Self, suimon_model::persist::Broken> {
-        u32::load(from).map(LastRoute)
-    }
-}
-
-impl LastRoute {
-    /// Admitted, no request yet.
-    pub const START: LastRoute = LastRoute(0);
-
-    /// Returns the place of a session whose last request was for `route`.
-    pub const fn at(route: RouteId) -> LastRoute {
-        LastRoute(route.0 + 1)
-    }
-
-    /// Returns the route it is at; `None` at the start.
-    pub const fn route(self) -> Option<RouteId> {
-        match self.0.checked_sub(1) {
-            Some(route) => Some(RouteId(route)),
-            None => None,
-        }
-    }
-
-    /// Returns its number: 0 for the start, and then by route.
-    pub(crate) const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
 
 /// One visit of a session's path: the route, and seconds from the session's admission to the
 /// request, without waits at gates.
@@ -237,102 +196,9 @@ impl KindVisits {
     /// assumed of it before.
     fn note_entered(&mut self, entry: LastRoute, news: bool, came_back: bool) {
         self.entered.note(news, came_back, ENTERED_REMEMBERED_ALL);
-        self.rows[entry.0 as usize].entered.note(news, came_back, ENTERED_REMEMBERED);
+        self.rows[entry.index()].entered.note(news, came_back, ENTERED_REMEMBERED);
     }
 }
-
-#[derive(Clone, Debug, Default)]
-struct Transitions {
-    /// By stage of silence.
-    sessions_here: [u32; STAGES],
-    ended: u64,
-    /// (1), by route.
-    further: Vec<f64>,
-    /// (5), by route.
-    next: Vec<f64>,
-    /// By stage: h of (4).
-    returned: [ReturnShare; STAGES],
-    entered: ReturnCounts,
-}
-
-/// Sessions that began at one place: how many may still come back for another page, how many are
-/// decided, and how many of those came back.
-#[derive(Clone, Copy, Debug, Default)]
-struct ReturnCounts {
-    open: u64,
-    known: u64,
-    came_back: u64,
-}
-
-impl ReturnCounts {
-    fn note(&mut self, news: bool, came_back: bool, remembered: u64) {
-        self.open = self.open.saturating_sub(u64::from(news));
-        self.known += u64::from(news);
-        self.came_back += u64::from(came_back);
-        if self.known > remembered {
-            (self.known, self.came_back) = (self.known / 2, self.came_back / 2);
-        }
-    }
-
-    /// Returns how many undecided sessions will come back, judged by the others. Half of the
-    /// undecided count as if they did not: they have not so far.
-    fn will_come_back(&self) -> f64 {
-        let open = self.open as f64;
-        open * self.came_back as f64 / (self.known as f64 + OPEN_SHARE * open).max(1.0)
-    }
-}
-
-/// An average of ones and zeros.
-#[derive(Clone, Copy, Debug, Default)]
-struct ReturnShare {
-    count: u64,
-    share: f64,
-}
-
-impl ReturnShare {
-    fn fold(&mut self, came_back: bool) {
-        self.count += 1;
-        let weight = RETURN_WEIGHT.max(1.0 / self.count as f64);
-        self.share += weight * (f64::from(u8::from(came_back)) - self.share);
-    }
-}
-
-impl Transitions {
-    /// Returns V of (4).
-    fn worth(&self, stage: usize) -> f64 {
-        if stage == 0 {
-            return 1.0;
-        }
-        let all = self.comes_back(0);
-        if all > 0.0 { (self.comes_back(stage) / all).min(1.0) } else { 0.0 }
-    }
-
-    /// Returns P of (4): the share of sessions in `stage` of silence that come back.
-    ///
-    /// The end of the last stage is far off at first. Until it has been seen, visitors who come
-    /// back are taken to think as long as all visitors do, and the rest, known from the first
-    /// stages, are taken to have gone.
-    fn comes_back(&self, stage: usize) -> f64 {
-        let stays_away =
-            |returned: &[ReturnShare]| returned.iter().map(|returns| 1.0 - returns.share).product::<f64>();
-        if self.returned[stage..].iter().all(|returns| returns.count >= RETURNS_MIN) {
-            return 1.0 - stays_away(&self.returned[stage..]);
-        }
-        let known =
-            self.returned.iter().take_while(|returns| returns.count >= RETURNS_MIN).count().min(STAGES - 1);
-        if known == 0 {
-            return 1.0;
-        }
-        let seen = 1.0 - stays_away(&self.returned[..known]);
-        let come = (seen / STAGE_QUANTILES[known - 1]).min(1.0);
-        let still_thinking = come * (1.0 - if stage == 0 { 0.0 } else { STAGE_QUANTILES[stage - 1] });
-        still_thinking / (still_thinking + 1.0 - come).max(1e-9)
-    }
-}
-
-suimon_model::saved_struct!(Transitions { sessions_here, ended, further, next, returned, entered });
-suimon_model::saved_struct!(ReturnCounts { open, known, came_back });
-suimon_model::saved_struct!(ReturnShare { count, share });
 
 impl Visits {
     /// Adds a route.
@@ -423,7 +289,7 @@ impl Visits {
 
     /// Counts a session in at `place`, and the visit that brings it there.
     pub fn enter(&mut self, kind: KindId, place: LastRoute) {
-        if let Some(route) = (place.0 as usize).checked_sub(1) {
+        if let Some(route) = place.index().checked_sub(1) {
             self.kinds[kind.index()].made[route] += 1.0;
         }
         self.enter_uncounted(kind, place);
@@ -431,7 +297,7 @@ impl Visits {
 
     /// Counts a session in at `place`; what brings it there is no visit to learn from.
     pub fn enter_uncounted(&mut self, kind: KindId, place: LastRoute) {
-        let row = &mut self.kinds[kind.index()].rows[place.0 as usize];
+        let row = &mut self.kinds[kind.index()].rows[place.index()];
         row.sessions_here[0] += 1;
         for (sum, further) in self.to_come.iter_mut().zip(&row.further) {
             *sum += further;
@@ -440,7 +306,7 @@ impl Visits {
 
     /// Counts a session out that stood at `place` in `stage`.
     pub fn leave(&mut self, kind: KindId, place: LastRoute, stage: usize) {
-        let row = &mut self.kinds[kind.index()].rows[place.0 as usize];
+        let row = &mut self.kinds[kind.index()].rows[place.index()];
         debug_assert!(row.sessions_here[stage] > 0, "a session leaves the place it entered");
         row.sessions_here[stage] = row.sessions_here[stage].saturating_sub(1);
         let worth = row.worth(stage);
@@ -452,7 +318,7 @@ impl Visits {
     /// Moves a session at `place` from `stage` of silence to the next. The count (2) follows with
     /// the next tick.
     pub fn fall_silent(&mut self, kind: KindId, place: LastRoute, stage: usize) {
-        let row = &mut self.kinds[kind.index()].rows[place.0 as usize];
+        let row = &mut self.kinds[kind.index()].rows[place.index()];
         row.sessions_here[stage] = row.sessions_here[stage].saturating_sub(1);
         row.sessions_here[stage + 1] += 1;
         row.returned[stage].fold(false);
@@ -461,7 +327,7 @@ impl Visits {
     /// Takes note of the end of a silence at `place` that had come to `stage`: whether the visitor
     /// came back.
     pub fn silence_over(&mut self, kind: KindId, place: LastRoute, stage: usize, came_back: bool) {
-        self.kinds[kind.index()].rows[place.0 as usize].returned[stage].fold(came_back);
+        self.kinds[kind.index()].rows[place.index()].returned[stage].fold(came_back);
     }
 
     /// Takes note that a session of `kind` asks for its first page, having begun at `entry`.
@@ -469,7 +335,7 @@ impl Visits {
     pub fn begins_at(&mut self, kind: KindId, entry: LastRoute) {
         let kind = &mut self.kinds[kind.index()];
         kind.entered.open += 1;
-        kind.rows[entry.0 as usize].entered.open += 1;
+        kind.rows[entry.index()].entered.open += 1;
     }
 
     /// Takes note that a session of `kind` that began at `entry` comes back for a second page,
@@ -552,7 +418,7 @@ impl Visits {
         let mut ahead = vec![0.0; self.routes];
         for step in (0..=path.len()).rev() {
             let place = if step == 0 { LastRoute::START } else { LastRoute::at(path[step - 1].0) };
-            let row = &mut rows[place.0 as usize];
+            let row = &mut rows[place.index()];
             row.ended += 1;
             let weight = weight(row.ended);
             for (mean, ahead) in row.further.iter_mut().zip(&ahead) {
@@ -653,15 +519,14 @@ impl Visits {
     /// Returns the share of sessions begun at `entry` that come back for another page, counting one
     /// more that does; `None` as long as it is known of none.
     pub fn comes_back_share(&self, kind: KindId, entry: LastRoute) -> Option<f64> {
-        let ReturnCounts { known, came_back, .. } =
-            self.kinds[kind.index()].rows.get(entry.0 as usize)?.entered;
+        let ReturnCounts { known, came_back, .. } = self.kinds[kind.index()].rows.get(entry.index())?.entered;
         (known > 0).then(|| ((came_back + 1) as f64 / (known + 1) as f64).min(1.0))
     }
 
     /// Returns whether at least `share` of the sessions that begin at `entry` come back, as far as
     /// enough of them are known.
     pub fn often_comes_back(&self, kind: KindId, entry: LastRoute, share: f64) -> bool {
-        let entered = self.kinds[kind.index()].rows.get(entry.0 as usize).map(|row| row.entered);
+        let entered = self.kinds[kind.index()].rows.get(entry.index()).map(|row| row.entered);
         let entered = entered.unwrap_or_default();
         entered.known >= ENTERED_THERE_MIN && entered.came_back as f64 >= share * entered.known as f64
     }
@@ -724,7 +589,7 @@ impl Visits {
     /// Returns (5) behind `place`: how many visits there it was learned from, and the shares by
     /// route.
     pub fn next(&self, kind: KindId, place: LastRoute) -> (u64, &[f64]) {
-        let row = &self.kinds[kind.index()].rows[place.0 as usize];
+        let row = &self.kinds[kind.index()].rows[place.index()];
         (row.ended, &row.next)
     }
 
@@ -782,7 +647,7 @@ impl Visits {
     /// Returns how many sessions of `kind` are counted in at `place` in `stage`; `None` if
     /// there is no such place or stage.
     pub fn here(&self, kind: KindId, place: LastRoute, stage: usize) -> Option<u32> {
-        self.kinds.get(kind.index())?.rows.get(place.0 as usize)?.sessions_here.get(stage).copied()
+        self.kinds.get(kind.index())?.rows.get(place.index())?.sessions_here.get(stage).copied()
     }
 
     /// Returns the places, in order: the start, and then the routes.

@@ -9,7 +9,7 @@ use http::header::{RETRY_AFTER, SET_COOKIE};
 use suimon_workload::{Capture, Source, Step};
 
 use crate::html::input_value;
-use crate::line::line_of;
+use crate::jar::line_of;
 use crate::trouble::Trouble;
 
 /// A longer value is no value.

@@ -6,8 +6,11 @@ use cookie::Cookie;
 use http::HeaderValue;
 use suimon_model::Instant;
 
-use crate::line::line_of;
 use crate::target::BaseUrl;
+
+/// How the names of cookies with tickets begin, on plain connections and on encrypted ones; the
+/// line follows.
+const TICKETS: [&str; 2] = ["suimon-ticket-", "__Host-suimon-ticket-"];
 
 /// The most cookies kept; then the oldest goes. (RFC 6265 asks for at least 50 a domain.)
 const COOKIES_MAX: usize = 64;
@@ -136,6 +139,11 @@ fn matches(cookie_path: &str, path: &str) -> bool {
     let path = path.split('?').next().unwrap_or_default();
     path.strip_prefix(cookie_path)
         .is_some_and(|rest| rest.is_empty() || cookie_path.ends_with('/') || rest.starts_with('/'))
+}
+
+/// Returns which line a cookie of this name has a ticket of, if it is such a cookie.
+pub(crate) fn line_of(cookie: &str) -> Option<&str> {
+    TICKETS.iter().find_map(|prefix| cookie.strip_prefix(prefix))
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ mod html;
 mod jar;
 mod line;
 mod machine;
+mod quantiles;
 mod report;
 mod run;
 mod target;
@@ -24,7 +25,8 @@ mod user;
 mod wire;
 
 pub use line::{Edit, FarmReport, ForgeReport, LineReport, LineTold, LineWait, OrderReport, ToldReport, Who};
-pub use report::{Bin, Ended, Quantiles, Report, SecondReport, StepReport};
+pub use quantiles::Quantiles;
+pub use report::{Bin, Ended, Report, SecondReport, StepReport};
 pub use run::{CrowdError, OnProgress, Options, Progress, run};
 
 /// The journey file of the shop of the paper, as `suimon-settings` reads it; also the example of

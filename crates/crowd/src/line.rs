@@ -25,9 +25,8 @@ use suimon_workload::{InLine, Manner};
 use crate::answer::Answer;
 use crate::target::BaseUrl;
 
-/// How the names of cookies with tickets begin, on plain connections and on encrypted ones; the
-/// line follows.
-const TICKETS: [&str; 2] = ["suimon-ticket-", "__Host-suimon-ticket-"];
+/// Waits that are kept whole for the report; of more only the first are, and only they are judged.
+const WAITS_MAX: usize = 100_000;
 const POLL: HeaderName = HeaderName::from_static("suimon-poll");
 const TICKET: HeaderName = HeaderName::from_static("suimon-ticket");
 /// How long the page announces its visitor's turn before it lets them in, unless told otherwise.
@@ -245,11 +244,6 @@ impl Waiting {
             _ => NextInLine::Poll(at),
         }
     }
-}
-
-/// Returns which line a cookie of this name has a ticket of, if it is such a cookie.
-pub(crate) fn line_of(cookie: &str) -> Option<&str> {
-    TICKETS.iter().find_map(|prefix| cookie.strip_prefix(prefix))
 }
 
 /// How a place stands, as the twin says it.

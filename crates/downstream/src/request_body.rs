@@ -16,6 +16,12 @@
 //! However it is read, its client must keep a pace: no long pause, a least rate, and a longest
 //! total time.
 
+mod fault;
+mod rate;
+
+pub use fault::BodyFault;
+pub use rate::BodyRateLimits;
+
 use crate::budget::Budget;
 use crate::charge::{RouteActivity, Slot, SlotCharge};
 use crate::connections::ClientWait;
@@ -27,14 +33,13 @@ use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use std::collections::VecDeque;
-use std::error::Error as _;
+use std::fmt;
 use std::future::{pending, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use std::{error, fmt, io};
 use suimon_message::headers;
 use suimon_message::validate::RequestFault;
 use tokio::time::Instant;
@@ -101,38 +106,12 @@ struct BufferedRest {
     tail_bytes: usize,
 }
 
-/// How fast a client must send a body, while it is the client who is waited for.
-#[derive(Clone, Copy, Debug)]
-pub struct BodyRateLimits {
-    /// The longest pause, and what a body may take beside the time that its length at the least
-    /// rate takes.
-    pub pause_max: Duration,
-    /// The least rate, bytes per second. 0: none.
-    pub rate_min: u64,
-    /// The longest it may take in all.
-    pub total_max: Duration,
-}
-
 /// What has come of a body, and how long its client was waited for.
 #[derive(Clone, Copy, Default, Debug)]
 struct Progress {
     bytes: u64,
     waited: Duration,
     waits_since: Option<Instant>,
-}
-
-/// Why a request body broke off: the client's fault.
-#[derive(Clone, Copy, Debug)]
-pub struct BodyFault(pub RequestFault);
-
-impl BodyRateLimits {
-    /// Returns how much longer a client may be waited for now, after `bytes` of its body have come
-    /// and it has been `waited` for in all.
-    fn allows(&self, bytes: u64, waited: Duration) -> Duration {
-        let by_rate = bytes.checked_div(self.rate_min).map_or(Duration::MAX, Duration::from_secs);
-        let in_all = self.pause_max.saturating_add(by_rate).min(self.total_max);
-        in_all.saturating_sub(waited).min(self.pause_max)
-    }
 }
 
 impl RequestBody {
@@ -588,25 +567,6 @@ impl Drop for Inner {
     }
 }
 
-impl BodyFault {
-    fn of(error: &hyper::Error) -> Self {
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            if let Some(error) = error.downcast_ref::<io::Error>() {
-                let is_malformed =
-                    matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData);
-                return BodyFault(if is_malformed {
-                    RequestFault::BadBody
-                } else {
-                    RequestFault::BrokenBody
-                });
-            }
-            cause = error.source();
-        }
-        BodyFault(RequestFault::BrokenBody)
-    }
-}
-
 impl Body for RequestBody {
     type Data = Bytes;
     type Error = BodyFault;
@@ -655,54 +615,5 @@ impl Body for RequestBody {
             hint.set_upper(upper + early);
         }
         hint
-    }
-}
-
-impl fmt::Display for BodyFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.0 {
-            RequestFault::BodyTooLarge => "the request body is larger than is accepted",
-            RequestFault::BodyTimeout => "the request body came too slowly",
-            RequestFault::BrokenBody => "the request body broke off",
-            _ => "the request body is malformed",
-        })
-    }
-}
-
-impl error::Error for BodyFault {}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const PACE: BodyRateLimits = BodyRateLimits {
-        pause_max: Duration::from_secs(30),
-        rate_min: 500,
-        total_max: Duration::from_secs(3600),
-    };
-
-    /// Returns when a client is given up that sends `bytes` bytes, the first of them at once, each
-    /// `every` seconds.
-    fn lasts(bytes: u64, every: u64) -> Option<u64> {
-        let (mut sent, mut waited) = (bytes, 0);
-        while waited < 24 * 3600 {
-            let allowed = PACE.allows(sent, Duration::from_secs(waited)).as_secs();
-            if allowed < every {
-                return Some(waited + allowed);
-            }
-            (sent, waited) = (sent + bytes, waited + every);
-        }
-        None
-    }
-
-    #[test]
-    fn a_body_that_drips_is_given_up_and_one_that_flows_is_not_before_its_time() {
-        assert_eq!(lasts(1, 5), Some(30));
-        assert_eq!(lasts(1, 29), Some(30));
-        // 50 MB at 1 Mbit/s take 400 s.
-        assert_eq!(lasts(125_000, 1), Some(3600));
-        assert_eq!(lasts(125_000, 31), Some(30), "no pause is longer");
-        let none = BodyRateLimits { rate_min: 0, ..PACE };
-        assert_eq!(none.allows(1, Duration::from_secs(60)), none.pause_max, "without a least rate");
     }
 }

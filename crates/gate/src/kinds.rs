@@ -3,7 +3,7 @@
 use crate::api::{GateState, KindMode, KindParams, KindView, SessionEnds};
 use crate::held::{HeldNewcomers, Key};
 use crate::knowledge::RecalledPatience;
-use crate::rush::Rush;
+use crate::rush::{CLOSE_SHARE, Rush};
 use suimon_control::{AdmissionInputs, Patience, RateMeter, SessionLaw, SessionLawKind};
 use suimon_line::{Lane, Line, Position, PositionStatus};
 use suimon_model::persist::{Broken, Persist, Reader, Unsavable, Writer};
@@ -30,8 +30,6 @@ const BACK_DOUBLES: f64 = 5.0;
 /// moment: so this many times as many visitors are called ahead.
 const COLD_SESSIONS: u64 = 40;
 const COLD_TIMES: f64 = 2.0;
-/// From this share of the possible admission rate on, newcomers may soon have to wait.
-pub(crate) const CLOSE_SHARE: f64 = 0.5;
 /// Least patience that is used unless a shorter one was declared, seconds: clients that leave
 /// earlier have clicked on, or are not visitors.
 pub(crate) const PATIENCE_MIN: f64 = 3.0;

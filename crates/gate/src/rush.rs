@@ -5,9 +5,10 @@
 //! counts as near its limit. It is full at half a second's worth of that rate; in the first
 //! seconds, when the rate is a guess, a second visitor right behind the first.
 
-use crate::kinds::CLOSE_SHARE;
 use suimon_model::Instant;
 
+/// From this share of the possible admission rate on, newcomers may soon have to wait.
+pub(crate) const CLOSE_SHARE: f64 = 0.5;
 /// How long a gate is new, seconds, counted from its first newcomer.
 const NEW_SECONDS: f64 = 5.0;
 /// What counts as a rush at a new gate: more than one newcomer at a time.

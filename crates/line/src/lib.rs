@@ -34,8 +34,7 @@ mod presence;
 mod shares;
 
 pub use lane::{LANES, Lane, Position};
-pub use line::{
-    Command, ENTERING, Line, LineStatus, Params, PositionStatus, SavedLane, SavedLine, View, Wait,
-};
+pub use line::{Command, ENTERING, Line, LineStatus, Params, PositionStatus, SavedLine, View, Wait};
 pub use lottery::Lottery;
+pub use numbers::SavedLane;
 pub use shares::Shares;

@@ -4,7 +4,7 @@ use crate::calibration::Calibration;
 use crate::estimate::Estimate;
 use crate::lane::{LANES, Lane, Position};
 use crate::lottery::Lottery;
-use crate::numbers::{NUMBERS_MAX, Numbers, runs_are_sound};
+use crate::numbers::{NUMBERS_MAX, Numbers, SavedLane};
 use crate::shares::Shares;
 use suimon_model::{Duration, Instant, seconds};
 
@@ -190,56 +190,6 @@ impl SavedLine {
     /// Of more openings by lot than this the oldest are forgotten: a place that is left of one of
     /// them then stands where the number says.
     pub const LOTTERIES_MAX: usize = 16;
-}
-
-/// How far a lane is.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct SavedLane {
-    /// The next number.
-    pub next: u64,
-    /// The first number that is not called.
-    pub called: u64,
-    /// Numbers that were called and whose visitors are still on the way, as far as is known; at
-    /// most [`SavedLane::COMING_MAX`].
-    pub coming: Vec<u64>,
-    /// Those present and not called, as far as is known: runs of numbers, each with its first and
-    /// the one behind its last; at most [`SavedLane::THERE_MAX`].
-    pub there: Vec<(u64, u64)>,
-    /// From this number on, visitors have just drawn and have not polled yet.
-    pub settled: u64,
-    /// Runs of numbers that are not called and that nobody holds, as far as is known; at most
-    /// [`SavedLane::NOBODYS_MAX`].
-    pub nobodys: Vec<(u64, u64)>,
-    /// How many numbers that nobody holds were passed over by calling.
-    pub nobodys_called: u64,
-}
-
-impl SavedLane {
-    /// The most numbers that are saved as on the way.
-    pub const COMING_MAX: usize = 10_000;
-    /// The most runs of present visitors. Beyond that the shortest gaps are closed: some who have
-    /// gone are then taken to be present.
-    pub const THERE_MAX: usize = 4096;
-    /// The longest gap that is closed like this. A run of numbers that nobody holds must be longer.
-    pub const GAP_MAX: u64 = 4096;
-    /// The most numbers from the first that is on the way to the last that may be drawn.
-    pub const SPAN_MAX: u64 = 4 * NUMBERS_MAX;
-    /// The most runs of numbers that nobody holds; beyond that the last two are saved as one.
-    pub const NOBODYS_MAX: usize = 256;
-
-    /// Returns whether a line can go on from here: numbers are in order, and no more than the
-    /// maximum at once.
-    pub fn is_sound(&self) -> bool {
-        let first = self.coming.iter().copied().min().unwrap_or(self.called).min(self.called);
-        self.called <= self.next
-            && self.next - first <= Self::SPAN_MAX
-            && self.settled <= self.next
-            && self.nobodys_called <= self.called
-            && self.nobodys.len() <= Self::NOBODYS_MAX
-            && runs_are_sound(self.nobodys.iter().copied(), self.next)
-            && self.there.len() <= Self::THERE_MAX
-            && runs_are_sound(self.there.iter().copied(), self.next)
-    }
 }
 
 /// The line of one kind of session.

@@ -9,7 +9,11 @@
 //! everything is, and `Forwarded` is written from its `X-Forwarded-*`, so that the two agree; only
 //! where it sends none of these, its `Forwarded` is what is believed.
 
-use crate::peer::{Forwarding, Peer, address_of, forwarded_alone, parameter};
+use crate::lists::{items, list};
+use crate::peer::{
+    Forwarding, Peer, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO, address_of, forwarded_alone,
+    parameter,
+};
 use crate::validate::is_host;
 use http::header::{
     AGE, ALLOW, AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE,
@@ -23,9 +27,6 @@ use std::net::IpAddr;
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
-pub(crate) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-pub(crate) const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
-pub(crate) const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// Headers that only we may send to the application begin with this.
 const OWN_PREFIX: &str = "suimon-";
@@ -221,23 +222,6 @@ pub fn asks_for_websocket<B>(request: &Request<B>) -> bool {
         && request.method() == http::Method::GET
         && upgrade.as_bytes().eq_ignore_ascii_case(b"websocket")
         && list(request.headers(), &CONNECTION).any(|option| option.eq_ignore_ascii_case("upgrade"))
-}
-
-/// Returns the items of a comma-separated header, all of its lines together.
-pub fn list<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> + use<'a> {
-    let lines = headers.get_all(name).into_iter().filter_map(|line| line.to_str().ok());
-    lines.flat_map(|line| line.split(',')).map(str::trim).filter(|item| !item.is_empty())
-}
-
-/// Returns the items of a comma-separated header, all of its lines together, whatever bytes they
-/// are of.
-pub(crate) fn items<'a>(
-    headers: &'a HeaderMap,
-    name: &HeaderName,
-) -> impl DoubleEndedIterator<Item = &'a [u8]> + use<'a> {
-    let lines = headers.get_all(name).into_iter().map(HeaderValue::as_bytes);
-    let items = lines.flat_map(|line| line.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
-    items.filter(|item| !item.is_empty())
 }
 
 /// Moves the host from the target, where HTTP/2 and absolute targets carry it, into `Host`.

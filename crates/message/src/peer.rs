@@ -1,11 +1,15 @@
 //! Who a connection's requests come from, and what the application is told of it.
 
-use crate::headers::{X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO, items};
+use crate::lists::items;
 use http::header::{FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue, REFERER};
 use http::request;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use suimon_params::Network;
+
+pub(crate) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+pub(crate) const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+pub(crate) const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// The client whose address nobody can read: of the range that stands for nobody (RFC 6666). All of
 /// them share what one network may ask for.

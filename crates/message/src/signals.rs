@@ -18,7 +18,7 @@
 //!
 //! None of them ever reaches a client, or comes from one: `headers` sees to it.
 
-use crate::headers::list;
+use crate::lists::list;
 use http::header::{HeaderMap, HeaderName};
 use suimon_gate::SessionSignal;
 use suimon_line::Command;

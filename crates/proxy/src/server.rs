@@ -3,8 +3,10 @@
 mod kept;
 mod learned;
 mod lines;
+mod start_error;
 
 pub use lines::{LineCommand, LineError, LineReport};
+pub use start_error::StartError;
 
 use crate::backend::Backend;
 use crate::gatekeeper::Gatekeeper;
@@ -17,19 +19,16 @@ use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use std::{error, fmt, io};
 use suimon_downstream::connections::Connections;
 use suimon_downstream::listener::Acceptor;
 use suimon_downstream::tls::Certificate;
 use suimon_downstream::watch::Watcher;
 use suimon_identity::identify::Identifier;
-use suimon_identity::keys::{self, Keys, KeysError};
+use suimon_identity::keys::{self, Keys};
 use suimon_identity::lease::Leases;
 use suimon_model::KindId;
 use suimon_params::{KINDS_MAX, Params};
 use suimon_routes::{SHARES, Table};
-use suimon_store::lines::StoredError;
-use suimon_store::recorder::RecordError;
 use suimon_upstream::{Upstream, UpstreamNodeView};
 use suimon_waiting_room::{Pages, WaitingRoom, read_template};
 use tokio::net::TcpListener;
@@ -59,23 +58,6 @@ pub struct Server {
 #[derive(Clone, Debug)]
 pub struct Observer {
     gateway: Arc<Gateway>,
-}
-
-/// Why a proxy did not start.
-#[derive(Debug)]
-pub enum StartError {
-    /// Settings that contradict each other, as a sentence.
-    Params(String),
-    /// An address that cannot be listened on.
-    Listen(SocketAddr, io::Error),
-    /// Certificate or key that cannot be used, as a sentence.
-    Tls(String),
-    /// The file of signing keys.
-    Keys(KeysError),
-    /// The recording.
-    Record(RecordError),
-    /// The file of the waiting room.
-    WaitingRoom(StoredError),
 }
 
 impl Server {
@@ -375,46 +357,6 @@ fn listen(address: SocketAddr, backlog: u32) -> Result<TcpListener, StartError> 
         TcpListener::from_std(socket.into())
     };
     open().map_err(|error| StartError::Listen(address, error))
-}
-
-impl fmt::Display for StartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StartError::Params(text) | StartError::Tls(text) => f.write_str(text),
-            StartError::Listen(address, error) => {
-                write!(f, "cannot listen on {address}: {error}; ")?;
-                match error.kind() {
-                    io::ErrorKind::AddrInUse => write!(
-                        f,
-                        "another program has the port (`ss -ltnp 'sport = :{}'` names it): stop it or choose another port",
-                        address.port()
-                    ),
-                    io::ErrorKind::PermissionDenied => f.write_str(
-                        "ports below 1024 need the capability CAP_NET_BIND_SERVICE (systemd: AmbientCapabilities=CAP_NET_BIND_SERVICE): grant it, or choose a higher port",
-                    ),
-                    io::ErrorKind::AddrNotAvailable => f.write_str(
-                        "the address is not one of this machine's: use one of its own, or 0.0.0.0 for all",
-                    ),
-                    _ => f.write_str("choose another address"),
-                }
-            }
-            StartError::Keys(error) => error.fmt(f),
-            StartError::Record(error) => error.fmt(f),
-            StartError::WaitingRoom(error) => error.fmt(f),
-        }
-    }
-}
-
-impl error::Error for StartError {
-    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        match self {
-            StartError::Listen(_, error) => Some(error),
-            StartError::Keys(error) => Some(error),
-            StartError::Record(error) => Some(error),
-            StartError::WaitingRoom(error) => Some(error),
-            StartError::Params(_) | StartError::Tls(_) => None,
-        }
-    }
 }
 
 #[cfg(test)]

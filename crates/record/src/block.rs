@@ -11,8 +11,6 @@ use crate::damage::{Damage, What};
 /// How every recording begins. The first byte is not text and the last a line's end, so that a
 /// transfer which takes it for text is noticed.
 pub const MAGIC: [u8; 8] = *b"\x96suimon\n";
-/// The version of the format.
-pub const VERSION: u16 = 16;
 /// Length of magic and version.
 pub(crate) const PREFIX: usize = MAGIC.len() + 2;
 /// The longest content of a block.
@@ -77,7 +75,7 @@ pub(crate) fn unframe(bytes: &[u8], at: usize) -> Result<(BlockKind, &[u8], usiz
 #[cfg(any(test, fuzzing))]
 pub(crate) fn seal(bytes: &mut [u8]) {
     let Some(version) = bytes.get_mut(MAGIC.len()..PREFIX) else { return };
-    version.copy_from_slice(&VERSION.to_le_bytes());
+    version.copy_from_slice(&crate::damage::VERSION.to_le_bytes());
     let mut rest = &mut bytes[PREFIX..];
     while let Some((head, behind)) = rest.split_at_mut_checked(FRAME) {
         let length = u32::from_le_bytes([head[1], head[2], head[3], head[4]]) as usize;

@@ -1,8 +1,10 @@
 //! What is wrong with bytes that are not a recording, or not a whole one.
 
-use crate::block::VERSION;
 use std::fmt;
 use suimon_model::persist::Broken;
+
+/// The version of the format.
+pub const VERSION: u16 = 16;
 
 /// What is wrong, and where.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,7 +1,8 @@
 //! Writing: events into blocks, blocks into a segment.
 
 use crate::answers::Answers;
-use crate::block::{BLOCK_BYTES_MAX, BlockKind, MAGIC, VERSION, frame};
+use crate::block::{BLOCK_BYTES_MAX, BlockKind, MAGIC, frame};
+use crate::damage::VERSION;
 use crate::event::Event;
 use crate::segment::{Header, SegmentEnd};
 use suimon_gate::Output;

@@ -42,8 +42,8 @@ pub mod fuzzing;
 mod segment;
 
 pub use answers::Answers;
-pub use block::{BLOCK_BYTES_MAX, MAGIC, VERSION, is_recording};
-pub use damage::{Damage, What};
+pub use block::{BLOCK_BYTES_MAX, MAGIC, is_recording};
+pub use damage::{Damage, VERSION, What};
 pub use encode::{BLOCK_FULL, Encoder, begin, end, events};
 pub use event::{Event, NAME_BYTES_MAX, TAGS, Tag, name_cut};
 pub use segment::{Block, Events, Header, Mark, Part, Parts, Segment, SegmentEnd};

@@ -1,7 +1,7 @@
 //! Reading: a segment's header, the state it begins with, and its parts one after another.
 
-use crate::block::{self, BlockKind, MAGIC, PREFIX, VERSION, unframe};
-use crate::damage::{Damage, What};
+use crate::block::{self, BlockKind, MAGIC, PREFIX, unframe};
+use crate::damage::{Damage, VERSION, What};
 use crate::event::{Event, load_name, save_name};
 use std::fmt;
 use suimon_gate::Params;

@@ -1,12 +1,20 @@
 //! Routes found from traffic: a tree of path segments, bounded in depth and in names side by side.
 
-use crate::TableSlot;
 use crate::pattern::folded;
 use crate::spelling::segments;
 use crate::turnover::RouteReplacement;
 use http::Method;
 use std::collections::HashMap;
 use suimon_model::RouteId;
+
+/// The place in the table that a route gets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TableSlot {
+    /// The next free one.
+    New(RouteId),
+    /// That of a route which is asked for less.
+    Of(RouteId),
+}
 
 /// Path segments looked at; deeper paths are `other` unless declared.
 pub(crate) const DEPTH_MAX: usize = 12;

@@ -19,11 +19,12 @@ mod remembered;
 mod spelling;
 mod turnover;
 
-pub use params::{DeclaredRoute, RoutePattern, Routes};
-pub use pattern::Pattern;
+pub use params::{DeclaredRoute, Routes};
+pub use pattern::{Pattern, RoutePattern};
 pub use query::QueryPattern;
 pub use spelling::Readings;
 
+pub use found::TableSlot;
 use found::{DEPTH_MAX, DiscoveredRoutes, is_identifier, name_of};
 use http::Method;
 use pages::Pages;
@@ -115,15 +116,6 @@ pub struct Table {
 /// A path with the ending or the beginning of a static asset.
 #[derive(Clone, Copy, Debug)]
 pub struct Asset(u64);
-
-/// The place in the table that a route gets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum TableSlot {
-    /// The next free one.
-    New(RouteId),
-    /// That of a route which is asked for less.
-    Of(RouteId),
-}
 
 /// A declared route, ready to be compared.
 #[derive(Debug)]

@@ -1,8 +1,33 @@
 //! Declared sets of requests, ready to be compared.
 
-use crate::params::RoutePattern;
 use crate::spelling::{Readings, segments};
 use http::Method;
+
+/// A set of requests: a method and a path template.
+///
+/// In the template a segment `{anything}` stands for any one segment, and a last segment `*` for
+/// any rest.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RoutePattern {
+    /// In capitals; `None`: any.
+    pub method: Option<String>,
+    /// Begins with `/`. Without a query.
+    pub path: String,
+}
+
+impl RoutePattern {
+    /// Returns the pattern as it is written and shown: `GET /items/{id}`, or `* /items/{id}` for
+    /// any method.
+    pub fn name(&self) -> String {
+        format!("{} {}", self.method.as_deref().unwrap_or("*"), self.path)
+    }
+
+    /// Returns whether requests of `method` for `path` belong to it. A method that is none belongs
+    /// to nothing.
+    pub fn matches(&self, method: &str, path: &str) -> bool {
+        Method::from_bytes(method.as_bytes()).is_ok_and(|method| Pattern::new(self).matches(&method, path))
+    }
+}
 
 /// A declared set of requests, ready to be compared.
 #[derive(Clone, Debug)]

@@ -1,6 +1,7 @@
 //! Opens connections to one node: name lookup, TCP, TLS, all within one time limit.
 
-use super::error::{BoxError, UpstreamErrorKind};
+use super::error::UpstreamErrorKind;
+use super::request::BoxError;
 use super::tls;
 use rustix::io::Errno;
 use rustls_pki_types::ServerName;

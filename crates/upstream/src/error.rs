@@ -2,14 +2,11 @@
 //! whether trying again may help.
 
 use super::head::RequestHead;
-use super::request::{Progress, RequestBody};
+use super::request::{BoxError, Progress, RequestBody};
 use std::error::Error;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use suimon_model::NodeId;
-
-/// An error of unknown type, as bodies and libraries hand it over.
-pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// Why a request got no response, or no whole one.
 #[derive(Debug)]

@@ -16,8 +16,9 @@ mod outgoing;
 pub(crate) use decode::decoded;
 
 use super::connect::Stream;
-use super::error::{BoxError, UpstreamErrorKind};
+use super::error::UpstreamErrorKind;
 use super::head::RequestHead;
+use super::request::BoxError;
 use super::request::{Progress, RequestBody};
 use super::timer::Silence;
 use bytes::{Bytes, BytesMut};

@@ -6,8 +6,9 @@
 //! allows another stream.
 
 use super::connect::{ConnectError, Connector, Stream};
-use super::error::{BoxError, UpstreamErrorKind};
+use super::error::UpstreamErrorKind;
 use super::http1::Failed;
+use super::request::BoxError;
 use super::request::{Progress, RequestBody};
 use super::timer::Silence;
 use http::{Request, Response};

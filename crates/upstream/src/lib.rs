@@ -39,8 +39,9 @@ pub mod fuzzing;
 pub(crate) use http1::decoded;
 
 pub use body::{UpgradedIo, UpstreamBody};
-pub use error::{Blame, BoxError, Unsent, UpstreamError, UpstreamErrorKind};
+pub use error::{Blame, Unsent, UpstreamError, UpstreamErrorKind};
 pub use head::RequestHead;
+pub use request::BoxError;
 pub use send::{Sending, TRIES_MAX};
 use suimon_params::upstream::{NodeParams, Protocol, UpstreamParams};
 pub use view::UpstreamNodeView;

@@ -4,16 +4,19 @@
 //! all connections can carry any body, and shares a note with the waiting side: whether the body
 //! moves, broke off, or is what everybody waits for.
 
-use super::error::BoxError;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
+use std::error::Error;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
+
+/// An error of unknown type, as bodies and libraries hand it over.
+pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// The request body as connections see it.
 #[derive(Default)]

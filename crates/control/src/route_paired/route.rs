@@ -4,7 +4,6 @@ use super::LONG;
 use super::shares::WHOLE;
 use super::slow_start::SlowStart;
 use super::trial::{TrialResult, log_useful};
-use super::untried_raise::RETRY_MIN;
 use crate::service_times::ServiceTimes;
 use crate::statistics::Average;
 use crate::window::{Meter, Reading, Window};
@@ -12,6 +11,9 @@ use std::collections::BTreeMap;
 use suimon_model::real::exp;
 use suimon_model::{Instant, Quantity, Reason, Record, RequestId, RouteId, Signals, Subject, seconds};
 
+/// Seconds after which a page whose trials take minutes is searched upward again, once its search is
+/// over, at first.
+pub(super) const RETRY_MIN: f64 = 30.0;
 /// Pairs after which a trial ends undecided; doubled after each hold up to [`PAIRS_CAP`].
 pub(super) const PAIRS_MAX: usize = 4;
 /// The most pairs a trial ever takes.

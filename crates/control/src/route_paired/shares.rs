@@ -1,8 +1,7 @@
 //! What share of the work each route has, and which has become slower by itself.
 
 use super::slow_start::SlowStart;
-use super::untried_raise::VERY_LONG;
-use super::{LONG, Paired};
+use super::{LONG, Paired, VERY_LONG};
 use crate::window::Meter;
 use suimon_model::{Instant, RouteId};
 

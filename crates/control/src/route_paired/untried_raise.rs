@@ -1,9 +1,9 @@
 //! More room without a trial: for pages that take too long to be tried, and for routes too light to
 //! be.
 
-use super::route::Route;
+use super::route::{RETRY_MIN, Route};
 use super::slow_start::SlowStart;
-use super::{FAR, LIMIT_MAX, LONG, Paired, QUICK, RAISE_GROWTH_FAR, SHARE_MIN};
+use super::{FAR, LIMIT_MAX, LONG, Paired, QUICK, RAISE_GROWTH_FAR, SHARE_MIN, VERY_LONG};
 use crate::route::RouteLaw;
 use crate::window::Meter;
 use suimon_model::{Instant, Reason, Record, RouteId, Signals, seconds};
@@ -16,11 +16,8 @@ const RAISE_LOOKED: f64 = 2.0;
 const AT_EASE: f64 = 1.5;
 /// ... and after this many of its service times once its search is over.
 const RAISE_SERVICES: f64 = 0.25;
-/// Service time from which a page is very long, seconds: trials take minutes, so after its search
-/// is over it is searched upward again, ...
-pub(super) const VERY_LONG: f64 = 2.0;
-/// ... after this many seconds at first, twice as many each time, up to the maximum below.
-pub(super) const RETRY_MIN: f64 = 30.0;
+/// A page whose trials take minutes is searched upward again, first after [`RETRY_MIN`], then after
+/// twice as long each time, up to this many seconds, ...
 const RETRY_MAX: f64 = 600.0;
 /// ... as long as it takes no more than this many times what it takes in little company.
 const ITSELF: f64 = 1.3;

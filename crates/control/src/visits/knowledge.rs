@@ -1,6 +1,7 @@
 //! What is known of visits, given away as plain values and taken back by a gate that begins.
 
-use super::{ReturnShare, STAGES, Transitions, Visits};
+use super::transitions::{ReturnShare, Transitions};
+use super::{STAGES, Visits};
 use crate::knowledge::{KnownMean, OBSERVATIONS_MAX, RouteVisits, Trust, VisitsAfter, VisitsKnowledge};
 use suimon_model::RouteId;
 

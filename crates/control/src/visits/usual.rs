@@ -11,8 +11,8 @@
 //! sessions to twice as many. As long as these are few, so is the share of one of them, and it is
 //! no more than a single session among fifteen that counts for unusual.
 
-use crate::visits::PATH_MAX;
-
+/// Visits of one session that are remembered to learn from.
+pub const PATH_MAX: usize = 64;
 /// The largest share of sessions that is not believed.
 const UNUSUAL: f64 = 0.07;
 /// Multiple of the usual number that is learned from, and at least the number of visits below.

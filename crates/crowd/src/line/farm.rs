@@ -6,10 +6,9 @@ use std::time::Duration;
 use suimon_model::Instant;
 use suimon_workload::Farm;
 
-use super::report::WAITS_MAX;
-use super::{LineWait, NextInLine, Waiting};
+use super::{LineWait, NextInLine, WAITS_MAX, Waiting};
 use crate::jar::Jar;
-use crate::report::Quantiles;
+use crate::quantiles::Quantiles;
 
 /// A visitor who farms, as long as it comes to waiting.
 #[derive(Debug)]

@@ -6,11 +6,8 @@ use std::collections::BTreeMap;
 
 use super::farm::{FarmBooks, FarmReport};
 use super::forge::{ForgeBooks, ForgeReport};
-use super::{LineTold, LineWait, Who};
-use crate::report::Quantiles;
-
-/// Waits that are kept whole for the report; of more only the first are, and only they are judged.
-pub(super) const WAITS_MAX: usize = 100_000;
+use super::{LineTold, LineWait, WAITS_MAX, Who};
+use crate::quantiles::Quantiles;
 
 /// What is written down of a waiting room in the whole run.
 #[derive(Debug, Default)]

@@ -12,7 +12,7 @@ use suimon_gate::{LeaseDue, SessionSignal};
 use suimon_identity::identify::Visitor;
 use suimon_identity::memory::Owed;
 use suimon_identity::passes::Passes;
-use suimon_message::headers;
+use suimon_message::lists::list;
 use suimon_message::signals;
 use suimon_model::{KindId, SessionId};
 use suimon_params::LeaseIssued;
@@ -149,8 +149,7 @@ pub(super) fn give_pass(passes: &Passes, said: &HeaderMap, headers: &mut HeaderM
 
 /// Returns whether the application says that a shared cache may keep an answer.
 fn is_for_all(headers: &HeaderMap) -> bool {
-    TARGETED.iter().any(|name| headers.contains_key(*name))
-        || headers::list(headers, &CACHE_CONTROL).any(is_shared)
+    TARGETED.iter().any(|name| headers.contains_key(*name)) || list(headers, &CACHE_CONTROL).any(is_shared)
 }
 
 /// Returns whether a directive of `Cache-Control` is for shared caches.
@@ -166,10 +165,10 @@ fn keep_private(headers: &mut HeaderMap) {
     }
     // Without any directive a cache may store an answer whose freshness it can compute, or guess.
     let is = |word: &str, one: &str| word.eq_ignore_ascii_case(one);
-    if headers::list(headers, &CACHE_CONTROL).any(|word| is(word, "private") || is(word, "no-store")) {
+    if list(headers, &CACHE_CONTROL).any(|word| is(word, "private") || is(word, "no-store")) {
         return;
     }
-    let rest = headers::list(headers, &CACHE_CONTROL).filter(|word| !is_shared(word));
+    let rest = list(headers, &CACHE_CONTROL).filter(|word| !is_shared(word));
     let words: Vec<&str> = std::iter::once("private").chain(rest).collect();
     let private = HeaderValue::try_from(words.join(", "));
     headers.insert(CACHE_CONTROL, private.unwrap_or(HeaderValue::from_static("private")));

@@ -11,7 +11,7 @@ use http::{Method, Response, StatusCode, Version};
 use http_body::Frame;
 use std::fmt;
 use std::mem::MaybeUninit;
-use suimon_message::headers::list;
+use suimon_message::lists::list;
 
 /// The most headers of a response.
 const HEADERS_MAX: usize = 128;

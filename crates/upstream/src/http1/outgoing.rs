@@ -1,8 +1,8 @@
 //! A request on its way into a connection: its head as bytes, then its body as it comes.
 
 use super::super::connect::Stream;
-use super::super::error::BoxError;
 use super::super::head::RequestHead;
+use super::super::request::BoxError;
 use super::super::request::RequestBody;
 use bytes::{Buf, Bytes};
 use http::header::{CONTENT_LENGTH, HOST, HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING};
