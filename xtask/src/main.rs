@@ -1,8 +1,8 @@
 //! Workspace chores: `cargo xtask walls`, `cargo xtask bounds`, `cargo xtask docs [--check]` and
 //! `cargo xtask figures [--live]`.
 //!
-//! - `walls`: who depends on whom, compared with what is allowed; and each pure crate's own
-//!   `clippy.toml`.
+//! - `walls`: who depends on whom, compared with what is allowed; each pure crate's own
+//!   `clippy.toml`; and that files of a crate neither use each other in a circle nor are too long.
 //! - `bounds`: every bound on what strangers send is in `docs/bounds.md`, with its value.
 //! - `docs`: writes the files that are generated from the code: settings, reasons, metrics, and the
 //!   table of events in `docs/recording.md`; `--check` only compares.
@@ -14,6 +14,7 @@
 mod bounds;
 mod docs;
 mod figures;
+mod files;
 mod walls;
 
 use std::path::{Path, PathBuf};
@@ -31,7 +32,10 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let faults = match words.as_slice() {
-        ["walls"] => walls::check(&root()),
+        ["walls"] => walls::check(&root()).and_then(|mut faults| {
+            faults.extend(files::check(&root())?);
+            Ok(faults)
+        }),
         ["bounds"] => bounds::check(&root()),
         ["docs"] => docs::write(&root()),
         ["docs", "--check"] => docs::compare(&root()),

@@ -1,7 +1,7 @@
 //! Where the sessions that stand at one place went on to, and how many of the silent come back.
 //! Formulas are numbered as in `visits.rs`.
 
-/// Stages of silence before that.
+/// Stages of the silence that ends a session.
 pub const STAGES: usize = 5;
 /// The quantiles of the think times at which the next stage begins.
 pub(super) const STAGE_QUANTILES: [f64; STAGES - 1] = [0.5, 0.8, 0.92, 0.98];
