@@ -1,5 +1,7 @@
 //! SIGHUP: `suimon serve` reads its file of settings again, and adopts it whole or not at all.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests, which clippy does not take for tests")]
+
 mod common;
 
 use common::{Backend, Gateway, file, get};

@@ -124,7 +124,7 @@ impl Host for Gateway {
     }
 
     fn unreadable(&self, fault: RequestFault, accepts: Option<HeaderMap>) -> Bytes {
-        self.core.load().unreadable(fault, accepts)
+        self.core.load().unreadable(fault, accepts.as_ref())
     }
 
     fn is_to_warn_of_balancer(&self) -> bool {

@@ -41,7 +41,7 @@ pub fn changes(before: &str, now: &str) -> Result<Vec<Change>, Faults> {
                 });
             }
             Form::Table | Form::Optional => {
-                of_keys(section, section.path, table(before), table(now), &mut changes)
+                of_keys(section, section.path, table(before), table(now), &mut changes);
             }
         }
     }

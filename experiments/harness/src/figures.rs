@@ -9,6 +9,7 @@ use suimon_chart::{Bars, Dress, Plot, Size};
 const WIDTH: f64 = 860.0;
 
 /// One chart of a figure.
+#[allow(clippy::large_enum_variant, reason = "a figure has a handful of them")]
 pub(crate) enum Panel {
     /// Lines, this high.
     Lines(Plot, f64),

@@ -515,7 +515,7 @@ proptest! {
         before in prop::collection::vec(event(), 1..300),
         after in prop::collection::vec(event(), 1..100),
     ) {
-        let mut shell = Shell::new(params.clone());
+        let mut shell = Shell::new(params);
         for event in &before {
             shell.play(event)?;
         }

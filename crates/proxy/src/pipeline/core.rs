@@ -153,8 +153,8 @@ impl Core {
     }
 
     /// Returns the whole answer, as bytes, to an HTTP/1 request that could not be read.
-    pub(crate) fn unreadable(&self, fault: RequestFault, accepts: Option<HeaderMap>) -> Bytes {
-        error_response::unreadable(fault, accepts.as_ref().map(BrowserPreferences::of), &self.pages)
+    pub(crate) fn unreadable(&self, fault: RequestFault, accepts: Option<&HeaderMap>) -> Bytes {
+        error_response::unreadable(fault, accepts.map(BrowserPreferences::of), &self.pages)
     }
 
     /// Returns the leases.
@@ -177,7 +177,7 @@ fn rules(params: &Params, backend: &Backend, watcher: Arc<Watcher>) -> Arc<Rules
     let speaks_http1 = |node: &NodeParams| node.protocol == Protocol::Http1;
     Arc::new(Rules {
         trusted: params.trusted_proxies.clone().into(),
-        balancers: params.listen.proxy_protocol.clone().into(),
+        balancers: params.listen.proxy_protocol.clone(),
         timeouts: params.timeouts.clone(),
         limits: params.limits.clone(),
         tunnels: params.upstream.nodes.iter().all(speaks_http1),
