@@ -51,6 +51,56 @@ pub struct Params {
     pub record: Option<Recording>,
 }
 
+impl Params {
+    /// Returns the parameters that a running proxy has once it was told of those that are `wanted`:
+    /// what is bound, opened or counted on from the start stays as it is.
+    pub fn adopting(&self, wanted: Params) -> Params {
+        let Params { listen, upstream, spool, lease, learned_file, record, limits, waiting_room, .. } =
+            self.clone();
+        let kinds = self.sessions.kinds.iter().zip(wanted.sessions.kinds);
+        let kinds = kinds.map(|(own, kind)| SessionKind {
+            name: own.name.clone(),
+            gate: KindParams { line: own.gate.line, ..kind.gate },
+            ..kind
+        });
+        let declared = self.routes.declared.iter().zip(wanted.routes.declared);
+        let declared = declared.map(|(own, route)| DeclaredRoute { mode: route.mode, ..own.clone() });
+        Params {
+            listen: Listen { proxy_protocol: wanted.listen.proxy_protocol, ..listen },
+            upstream,
+            spool,
+            lease: LeaseParams { secure: wanted.lease.secure, issued: wanted.lease.issued, ..lease },
+            learned_file,
+            record,
+            gate: suimon_gate::Params { seed: self.gate.seed, ..wanted.gate },
+            limits: Limits {
+                connections: limits.connections,
+                slow_uploads: limits.slow_uploads,
+                buffered_bytes: limits.buffered_bytes,
+                session_cookies: limits.session_cookies,
+                ..wanted.limits
+            },
+            routes: Routes {
+                discovered_max: self.routes.discovered_max,
+                declared: declared.collect(),
+                ..wanted.routes
+            },
+            sessions: Sessions { kinds: kinds.collect(), ..wanted.sessions },
+            waiting_room: WaitingRoomParams {
+                hold: waiting_room.hold,
+                keep: waiting_room.keep,
+                tickets_burst: waiting_room.tickets_burst,
+                tickets_per_second: waiting_room.tickets_per_second,
+                tickets_for_opening: waiting_room.tickets_for_opening,
+                pass: waiting_room.pass,
+                state_file: waiting_room.state_file,
+                ..wanted.waiting_room
+            },
+            ..wanted
+        }
+    }
+}
+
 /// Where what happens to the gate is written. `docs/recording.md` tells what is in it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Recording {
@@ -328,7 +378,7 @@ pub struct WaitingRoomParams {
     pub colours: Option<(String, String)>,
     /// The operator's words to all who wait.
     pub message: String,
-    /// File of a page in place of ours: see `docs/waiting-waiting_room.md`.
+    /// File of a page in place of ours: see `docs/waiting-room.md`.
     pub template: Option<PathBuf>,
     /// Whether numbers of people are kept from those who wait, and only times are told.
     pub hides_numbers: bool,

@@ -16,7 +16,7 @@ use suimon_downstream::connection::Connection;
 use suimon_downstream::host::Host;
 use suimon_downstream::service::{Rules, Service};
 use suimon_message::validate::RequestFault;
-use suimon_params::{Listen, Params, Routes};
+use suimon_params::Params;
 use suimon_waiting_room::{Pages, read_template};
 
 /// See the module.
@@ -44,7 +44,7 @@ impl Gateway {
         let _one = self.adopting.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.core();
         check_same(before.params(), &wanted)?;
-        let params = with_what_stays(before.params(), wanted);
+        let params = before.params().adopting(wanted);
         let template = read_template(&params.waiting_room).map_err(StartError::Params)?;
         let pages = Pages::of(&params.waiting_room, template, before.waiting_room().is_some());
         let after = Arc::new(before.adopting(params, Arc::new(pages)));
@@ -69,43 +69,6 @@ fn check_same(before: &Params, wanted: &Params) -> Result<(), StartError> {
         () => return Ok(()),
     };
     Err(StartError::Params(format!("other {differs} take a restart")))
-}
-
-/// Returns the settings that are wanted, but for what takes a restart.
-fn with_what_stays(before: &Params, wanted: Params) -> Params {
-    let Params { listen, upstream, spool, lease, learned_file, record, limits, waiting_room, .. } =
-        before.clone();
-    Params {
-        listen: Listen { proxy_protocol: wanted.listen.proxy_protocol, ..listen },
-        upstream,
-        spool,
-        lease: suimon_params::LeaseParams {
-            secure: wanted.lease.secure,
-            issued: wanted.lease.issued,
-            ..lease
-        },
-        learned_file,
-        record,
-        limits: suimon_params::Limits {
-            connections: limits.connections,
-            slow_uploads: limits.slow_uploads,
-            buffered_bytes: limits.buffered_bytes,
-            session_cookies: limits.session_cookies,
-            ..wanted.limits
-        },
-        routes: Routes { discovered_max: before.routes.discovered_max, ..wanted.routes },
-        waiting_room: suimon_params::WaitingRoomParams {
-            hold: waiting_room.hold,
-            keep: waiting_room.keep,
-            tickets_burst: waiting_room.tickets_burst,
-            tickets_per_second: waiting_room.tickets_per_second,
-            tickets_for_opening: waiting_room.tickets_for_opening,
-            pass: waiting_room.pass,
-            state_file: waiting_room.state_file,
-            ..wanted.waiting_room
-        },
-        ..wanted
-    }
 }
 
 impl Host for Gateway {

@@ -112,7 +112,8 @@ impl fmt::Display for Change {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::example_file;
+    use crate::shape::Shape;
+    use crate::{Settings, duration, example_file, parse_size};
 
     fn told(before: &str, now: &str) -> Vec<String> {
         changes(before, now).unwrap().iter().map(ToString::to_string).collect()
@@ -153,5 +154,103 @@ mod tests {
         assert_eq!(takes("[listen]\nhttp = \"127.0.0.1:1\"\ntrusted_proxies = [\"::1\"]"), [true, false]);
         assert_eq!(takes("[listen.tls]\naddress = \"127.0.0.1:1\"\ncert = \"c\"\nkey = \"k\""), [true]);
         assert_eq!(takes("[upstream]\nnodes = [\"http://127.0.0.1:1\"]\nvia = true"), [true, false]);
+    }
+
+    /// What a value may be instead of `default`, as it is written in a file.
+    fn another(key: &Key) -> String {
+        let default = match key.default {
+            DefaultValue::Is(literal) => literal,
+            DefaultValue::Unset { example, .. } | DefaultValue::Required { example } => {
+                return example.to_owned();
+            }
+        };
+        let unlike = |candidates: &[String]| {
+            candidates.iter().find(|it| *it != default).cloned().expect("one differs")
+        };
+        match key.shape {
+            Shape::Flag => unlike(&["true".to_owned(), "false".to_owned()]),
+            // The next one, which no other setting is in the way of.
+            Shape::Count(_, most) => next(default.parse().expect("a number"), most).to_string(),
+            Shape::Size(_, most) => {
+                let bytes = parse_size(default.trim_matches('"')).expect("a size");
+                next(bytes, most).to_string()
+            }
+            Shape::Number(least, most) => unlike(&[format!("{most:?}"), format!("{least:?}")]),
+            Shape::Time(_, most) => {
+                let time = duration::parse(default.trim_matches('"')).expect("a time");
+                format!("\"{}ms\"", next(time.as_millis() as u64, most))
+            }
+            Shape::Word(choices) | Shape::WordOrCount(choices, ..) => {
+                unlike(&choices.iter().map(|choice| format!("\"{}\"", choice.word)).collect::<Vec<_>>())
+            }
+            Shape::AddressOrOff => "\"127.0.0.1:9\"".to_owned(),
+            Shape::Text => "\"warn\"".to_owned(),
+            Shape::List(of, _) => match of {
+                Shape::Node => "[\"http://127.0.0.1:9\"]".to_owned(),
+                Shape::Network => "[\"10.0.0.0/8\"]".to_owned(),
+                Shape::Route => "[\"GET /other\"]".to_owned(),
+                Shape::UrlPath => "[\"/other\"]".to_owned(),
+                _ => "[\"other\"]".to_owned(),
+            },
+            other => panic!("a default of {other:?}"),
+        }
+    }
+
+    fn next(number: u64, most: u64) -> u64 {
+        if number < most { number + 1 } else { number - 1 }
+    }
+
+    /// A file in which `key` of `section` is `value` and all else that must be there is there.
+    fn file(section: &Section, key: &Key, value: &str) -> String {
+        let heading = match section.form {
+            Form::Repeated(_) => format!("[[{}]]", section.path),
+            Form::Table | Form::Optional => format!("[{}]", section.path),
+        };
+        let mut text = format!("{heading}\n{} = {value}\n", key.name);
+        for other in section.keys.iter().filter(|other| other.name != key.name) {
+            let is_needed = match (section.path, key.name, other.name) {
+                ("waiting_room", "colour", "colour_dark") | ("waiting_room", "colour_dark", "colour") => true,
+                ("waiting_room", "pass_for", "pass_page") => true,
+                ("gate", "session_law", "static_sessions") => true,
+                _ => matches!(other.default, DefaultValue::Required { .. }),
+            };
+            if is_needed {
+                text += &format!("{} = {}\n", other.name, another(other));
+            }
+        }
+        text
+    }
+
+    #[test]
+    fn each_setting_takes_a_restart_or_is_adopted_and_no_other_is() {
+        for section in SECTIONS {
+            for key in section.keys {
+                let name = format!("{}.{}", section.path, key.name);
+                // Of two files that differ in this key alone the second is adopted.
+                let default = match key.default {
+                    DefaultValue::Is(literal) => file(section, key, literal),
+                    DefaultValue::Unset { .. } => {
+                        let is_needed = |key: &&Key| matches!(key.default, DefaultValue::Required { .. });
+                        section
+                            .keys
+                            .iter()
+                            .find(is_needed)
+                            .map_or_else(String::new, |needed| file(section, needed, &another(needed)))
+                    }
+                    DefaultValue::Required { .. } => continue,
+                };
+                let parse = |text: &str| {
+                    Settings::parse(&name, text).unwrap_or_else(|faults| panic!("{text}: {faults}"))
+                };
+                let (before, now) = (parse(&default), parse(&file(section, key, &another(key))));
+                let (was, wanted) = (format!("{:?}", before.proxy), format!("{:?}", now.proxy));
+                let adopted = format!("{:?}", before.proxy.adopting(now.proxy.clone()));
+                if schema::takes_restart(section.path, key.name) {
+                    assert_eq!(adopted, was, "{name} takes a restart, and is adopted");
+                } else {
+                    assert_eq!(adopted, wanted, "{name} takes no restart, and is not adopted");
+                }
+            }
+        }
     }
 }

@@ -182,7 +182,7 @@ pub(super) const GATE: Section = Section {
     ],
 };
 
-pub(super) const GATE_SEED_ROUTE: Section = Section {
+pub(super) const GATE_PAPER_ROUTE: Section = Section {
     path: "gate.paper_route",
     form: Form::Table,
     doc: "The numbers of the paper's route rule, for gate.route_law = \"paper\".",
@@ -192,7 +192,7 @@ pub(super) const GATE_SEED_ROUTE: Section = Section {
     ],
 };
 
-pub(super) const GATE_SEED_SESSION: Section = Section {
+pub(super) const GATE_PAPER_SESSION: Section = Section {
     path: "gate.paper_session",
     form: Form::Table,
     doc: "The numbers of the paper's session rule, for gate.session_law = \"paper\".",
