@@ -95,8 +95,10 @@ impl Checker {
             *requests
         });
         let position = member.map(|_| {
-            let position =
-                if self.order == QueueOrder::LaterInSession { number.min(PRIORITY_MAX) } else { 0 };
+            let position = match self.order {
+                QueueOrder::FirstIn => 0,
+                QueueOrder::LaterInSession => number.min(PRIORITY_MAX),
+            };
             (PRIORITY_MAX - position, self.arrivals, request)
         });
         if let Some(position) = position {

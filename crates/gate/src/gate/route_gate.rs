@@ -118,10 +118,11 @@ impl Gate {
             position = match state {
                 _ if !within_budget => 0,
                 Some(state) if state.checkout => u32::MAX,
-                Some(state) if self.params.order == QueueOrder::LaterInSession => {
-                    PRIORITY.saturating_add(state.requests)
-                }
-                _ => PRIORITY,
+                Some(state) => match self.params.order {
+                    QueueOrder::FirstIn => PRIORITY,
+                    QueueOrder::LaterInSession => PRIORITY.saturating_add(state.requests),
+                },
+                None => PRIORITY,
             };
         }
         let is_beyond = position == 0;

@@ -4,7 +4,7 @@ use super::*;
 use crate::api::{Adoption, InLine, KindMode, QueueOrder, SessionEnds, Start};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
-use suimon_control::{AdmissionInputs, PaperRouteParams, PaperSessionParams, RouteLawKind, SessionLawKind};
+use suimon_control::{AdmissionInputs, PaperRouteParams, RouteLawKind, SessionLawKind};
 use suimon_line::{Command, Lane, Position, PositionStatus};
 use suimon_model::{Failure, Limit};
 
@@ -98,26 +98,33 @@ fn word() -> impl Strategy<Value = SessionSignal> {
 }
 
 fn laws() -> impl Strategy<Value = Params> {
-    let session = prop_oneof![
-        Just(SessionLawKind::Flow),
-        Just(SessionLawKind::Paper(PaperSessionParams::default())),
-        Just(SessionLawKind::Static(3)),
-        Just(SessionLawKind::Open),
-    ];
-    let route = prop_oneof![
-        Just(RouteLawKind::Paired),
-        Just(RouteLawKind::Paper(PaperRouteParams { initial: 2, period: seconds(0.5) })),
-    ];
-    (session, route, any::<u64>(), prop_oneof![Just(QueueOrder::LaterInSession), Just(QueueOrder::FirstIn)])
-        .prop_map(|(session_law, route_law, seed, order)| Params {
-            session_law,
-            route_law,
-            seed,
-            order,
-            waiting_max: 40,
-            sessions_max: 60,
-            ..Params::default()
-        })
+    // All there are, some with numbers that suit so short a time.
+    let session =
+        prop::sample::select(SessionLawKind::CHOICES).prop_map(|choice| {
+            match SessionLawKind::of(choice.word).expect("it is a choice") {
+                SessionLawKind::Static(_) => SessionLawKind::Static(3),
+                law => law,
+            }
+        });
+    let route = prop::sample::select(RouteLawKind::CHOICES).prop_map(|choice| {
+        match RouteLawKind::of(choice.word).expect("it is a choice") {
+            RouteLawKind::Paper(_) => {
+                RouteLawKind::Paper(PaperRouteParams { initial: 2, period: seconds(0.5) })
+            }
+            law => law,
+        }
+    });
+    let order = prop::sample::select(QueueOrder::CHOICES)
+        .prop_map(|choice| QueueOrder::of(choice.word).expect("it is a choice"));
+    (session, route, any::<u64>(), order).prop_map(|(session_law, route_law, seed, order)| Params {
+        session_law,
+        route_law,
+        seed,
+        order,
+        waiting_max: 40,
+        sessions_max: 60,
+        ..Params::default()
+    })
 }
 
 /// A gate and what its shell would know.

@@ -1,6 +1,6 @@
 //! The shares of `other`, shown to people as the one route that they are.
 
-use suimon_gate::RouteView;
+use suimon_gate::{Counts, RouteView};
 use suimon_routes::SHARES;
 
 /// Makes the view of the first share that of all together: sums, and the mean of what they take.
@@ -10,19 +10,32 @@ pub(super) fn show_as_one(routes: &mut [RouteView]) {
     let mut all = first.clone();
     let mut busy_seconds = all.rate * all.service_seconds;
     for share in rest {
-        all.limit = all.limit.zip(share.limit).map(|(all, own)| all + own);
-        all.in_flight += share.in_flight;
-        all.orphaned += share.orphaned;
-        all.suspended += share.suspended;
-        all.waiting += share.waiting;
-        all.rate += share.rate;
-        busy_seconds += share.rate * share.service_seconds;
-        all.counts.offered += share.counts.offered;
-        all.counts.completed += share.counts.completed;
-        all.counts.failed += share.counts.failed;
-        all.counts.abandoned += share.counts.abandoned;
-        all.counts.refused += share.counts.refused;
-        all.placed += share.placed;
+        // Named one by one: whoever adds a number says here what all shares together have of it.
+        let RouteView {
+            mode: _,
+            limit,
+            in_flight,
+            orphaned,
+            suspended,
+            waiting,
+            rate,
+            service_seconds,
+            counts: Counts { offered, completed, failed, abandoned, refused },
+            placed,
+        } = share;
+        all.limit = all.limit.zip(*limit).map(|(all, own)| all + own);
+        all.in_flight += *in_flight;
+        all.orphaned += *orphaned;
+        all.suspended += *suspended;
+        all.waiting += *waiting;
+        all.rate += *rate;
+        busy_seconds += *rate * *service_seconds;
+        all.counts.offered += *offered;
+        all.counts.completed += *completed;
+        all.counts.failed += *failed;
+        all.counts.abandoned += *abandoned;
+        all.counts.refused += *refused;
+        all.placed += *placed;
     }
     if all.rate > 0.0 {
         all.service_seconds = busy_seconds / all.rate;
@@ -33,7 +46,6 @@ pub(super) fn show_as_one(routes: &mut [RouteView]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use suimon_gate::Counts;
 
     #[test]
     fn shares_are_shown_as_one_route() {
