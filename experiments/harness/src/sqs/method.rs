@@ -85,7 +85,7 @@ pub(super) struct Constants {
 }
 
 impl Constants {
-    /// Returns the defaults of `crates/control/src/kind.rs`, from a limit of 2.
+    /// Returns the defaults of `crates/control/src/laws.rs`, from a limit of 2.
     pub(super) fn usual() -> Constants {
         let sessions = PaperSessionParams::default();
         Constants {
