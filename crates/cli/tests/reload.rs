@@ -58,7 +58,7 @@ fn what_the_file_says_then_is_adopted_and_whoever_waits_for_it_goes_on_at_once()
     assert_eq!(site.status_of_a_long_url(), 200);
     site.reload(&format!("{}[limits]\nurl_bytes = 1024\n", route(2)), "settings reloaded");
     assert_eq!(site.status_of_a_long_url(), 414);
-    site.reload(&format!("{}[limits]\nurl_bytes = \"1KiB\"\n", route(2)), "nothing is different");
+    site.reload(&format!("{}[limits]\nurl_bytes = \"1KiB\"\n", route(2)), "no setting is different");
     site.gateway.process.finish();
 }
 

@@ -60,28 +60,6 @@ impl Default for Params {
     }
 }
 
-impl Params {
-    /// Returns these parameters after a change from `before` to `after`: what differs from `before`
-    /// stays as it is, all else becomes as in `after`.
-    pub fn with_change(&self, before: &Params, after: &Params) -> Params {
-        fn of<T: PartialEq + Clone>(own: &T, before: &T, after: &T) -> T {
-            if own == before { after.clone() } else { own.clone() }
-        }
-        Params {
-            cores: of(&self.cores, &before.cores, &after.cores),
-            seed: of(&self.seed, &before.seed, &after.seed),
-            route_law: of(&self.route_law, &before.route_law, &after.route_law),
-            session_law: of(&self.session_law, &before.session_law, &after.session_law),
-            order: of(&self.order, &before.order, &after.order),
-            patience: of(&self.patience, &before.patience, &after.patience),
-            waiting_max: of(&self.waiting_max, &before.waiting_max, &after.waiting_max),
-            sessions_max: of(&self.sessions_max, &before.sessions_max, &after.sessions_max),
-            session_idle: of(&self.session_idle, &before.session_idle, &after.session_idle),
-            decisions_max: of(&self.decisions_max, &before.decisions_max, &after.decisions_max),
-        }
-    }
-}
-
 suimon_model::choices! {
     /// Who goes first in a route's queue.
     #[derive(Eq)]

@@ -200,10 +200,9 @@ impl Identifier {
 
     /// Returns the identifier of other rules for the same kinds, which knows whom this one knows.
     pub fn adopting(&self, sessions: &suimon_params::Sessions) -> Self {
-        let names = || self.names.clone().unwrap_or_else(|| Arc::new(CookieNames::new()));
         Identifier {
             kinds: sessions.kinds.iter().map(KindRules::of).collect(),
-            names: sessions.detect_cookies.then(names),
+            names: self.names.clone(),
             leases: Arc::clone(&self.leases),
             known: Arc::clone(&self.known),
             clients: self.clients.clone(),

@@ -60,6 +60,8 @@ impl Params {
         let kinds = self.sessions.kinds.iter().zip(wanted.sessions.kinds);
         let kinds = kinds.map(|(own, kind)| SessionKind {
             name: own.name.clone(),
+            // Visitors are known by it.
+            app_cookie: own.app_cookie.clone(),
             gate: KindParams { line: own.gate.line, ..kind.gate },
             ..kind
         });
@@ -85,7 +87,7 @@ impl Params {
                 declared: declared.collect(),
                 ..wanted.routes
             },
-            sessions: Sessions { kinds: kinds.collect(), ..wanted.sessions },
+            sessions: Sessions { kinds: kinds.collect(), detect_cookies: self.sessions.detect_cookies },
             waiting_room: WaitingRoomParams {
                 hold: waiting_room.hold,
                 keep: waiting_room.keep,

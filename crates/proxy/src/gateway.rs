@@ -1,7 +1,7 @@
 //! The gateway as its listeners see it: the settings in force, behind one swap.
 //!
-//! A request is served to its end by the settings it came under; a connection keeps the time-outs
-//! and bounds it was accepted under. What the gate, the routes, the visitors' cookies and the lines
+//! A request is served to its end by the settings it came under; a connection keeps its time-outs
+//! and what HTTP/2 has agreed on. What the gate, the routes, the visitors' cookies and the lines
 //! hold is shared by all settings that follow one another, so that adopting others forgets nothing.
 
 use crate::pipeline::{ClientGone, Core, serve};

@@ -31,7 +31,10 @@ impl Reloader {
             };
             match tokio::task::block_in_place(|| self.reload(&path)) {
                 Ok(changes) if changes.is_empty() => {
-                    tracing::info!("settings reloaded from {}: nothing is different", path.display());
+                    tracing::info!(
+                        "settings reloaded from {}: no setting is different; the files they name were read again",
+                        path.display()
+                    );
                 }
                 Ok(changes) => {
                     tracing::info!("settings reloaded from {}: {}", path.display(), listed(&changes));
@@ -45,23 +48,47 @@ impl Reloader {
         if path.as_os_str() == "-" {
             return Err("they came from standard input, which cannot be read twice".to_owned());
         }
+        // A pipe would be waited for, or be at its end and read as a file that says nothing.
+        if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+            return Err(format!("{} is no regular file, which can be read again", path.display()));
+        }
         let text = text_of(path).map_err(|faults| faults.to_string())?;
         let settings = settings(&self.args, Some(&text)).map_err(|faults| faults.to_string())?;
         let changes = changes(&self.text, &text).map_err(|faults| faults.to_string())?;
-        let (restart, live): (Vec<_>, Vec<_>) = changes.into_iter().partition(|change| change.takes_restart);
+        let changes = changes.into_iter().filter(|change| !self.is_overridden(&change.key));
+        let (restart, live): (Vec<_>, Vec<_>) = changes.partition(|change| change.takes_restart);
         if !restart.is_empty() {
             return Err(format!(
-                "these take a restart: {}; set them back, or restart the gateway, which keeps the line and what was learned",
+                "these take a restart: {}; set them back, or restart the gateway (that keeps the line and what was learned, unless addresses, nodes, \
+                 kinds of session or files of state are what changes)",
                 listed(&restart)
             ));
         }
         let filter = logging::filter("log.filter", &settings.log_filter)?;
         self.observer.adopt(settings.proxy).map_err(|error| error.to_string())?;
-        if self.args.log.is_none() && std::env::var_os(LOG_VARIABLE).is_none() {
+        if !self.is_overridden("log.filter") {
             self.log.adopt(filter);
         }
         self.text = text;
         Ok(live)
+    }
+}
+
+impl Reloader {
+    /// Returns whether the command line, or the environment, says otherwise, whatever the file says.
+    fn is_overridden(&self, key: &str) -> bool {
+        let args = &self.args;
+        match key {
+            "upstream.nodes" => !args.to.is_empty(),
+            "listen.http" => args.listen.is_some(),
+            "admin.listen" => args.admin.is_some(),
+            "lease.keys" => args.lease_keys.is_some(),
+            "learned.state" => args.learned.is_some(),
+            "record.file" => args.record.is_some(),
+            "record.bytes_max" => args.record_bytes_max.is_some(),
+            "log.filter" => args.log.is_some() || std::env::var_os(LOG_VARIABLE).is_some(),
+            _ => false,
+        }
     }
 }
 

@@ -59,13 +59,13 @@ fn play(recording: &Path, args: &Sim) -> Result<Exit, String> {
 }
 
 fn play_otherwise<'a>(
-    args: &Sim,
+    args: &'a Sim,
     files: &Files,
     recorded_with: &Params,
     recorded: &'a Replay,
 ) -> Result<WhatIf<'a>, String> {
-    let params = settings::changed(recorded_with, &args.with)?;
-    let mut what_if = WhatIf::new(params, recorded);
+    settings::changed(recorded_with, &args.with)?;
+    let mut what_if = WhatIf::new(|params| settings::changed(params, &args.with).ok(), recorded);
     for path in files.paths() {
         let opened = Opened::read(path)?;
         play_file(&opened, args.partial, |segment| what_if.play(segment))?;

@@ -51,7 +51,7 @@ fn played(segments: &[Vec<u8>]) -> Replay {
 }
 
 fn what_if(params: Params, segments: &[Vec<u8>], recorded: &Replay) -> (Figures, u64, u64) {
-    let mut what_if = WhatIf::new(params, recorded);
+    let mut what_if = WhatIf::new(move |_| Some(params.clone()), recorded);
     for bytes in segments {
         what_if.play(&Segment::read(bytes).unwrap()).unwrap();
     }
@@ -416,12 +416,12 @@ proptest! {
         let mut replay = Replay::for_what_if();
         replay.play(&segment).unwrap();
         prop_assert!(replay.divergence.is_none(), "{:?}", replay.divergence);
-        let mut what_if = WhatIf::new(Params::default(), &replay);
+        let mut what_if = WhatIf::new(|recorded| Some(recorded.clone()), &replay);
         what_if.play(&segment).unwrap();
         prop_assert_eq!((what_if.decided, what_if.trace), (replay.decided, replay.trace));
         prop_assert_eq!(format!("{:?}", what_if.figures()), format!("{:?}", replay.figures()));
         let params = Params { session_law: SessionLawKind::Open, cores: 7, ..Params::default() };
-        WhatIf::new(params, &replay).play(&segment).unwrap();
+        WhatIf::new(|_| Some(params.clone()), &replay).play(&segment).unwrap();
     }
 
     #[test]
@@ -440,6 +440,6 @@ proptest! {
         let mut replay = Replay::for_what_if();
         let _ = replay.play(&segment);
         let params = Params { session_law: SessionLawKind::Open, cores: 7, ..Params::default() };
-        let _ = WhatIf::new(params, &replay).play(&segment);
+        let _ = WhatIf::new(|_| Some(params.clone()), &replay).play(&segment);
     }
 }

@@ -4,6 +4,7 @@
 use super::player::{Stay, check};
 use super::{Counter, DECISIONS_MAX, Figures, Replay, ReplayError};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
 use suimon_gate::{Adoption, Arrival, Gate, InLine, Membership, Output, Params, Permit, Refusal};
 use suimon_model::{Duration, Instant, KindId, Outcome, Record, RequestId, SessionId};
 use suimon_record::{Event, Header, Part, Segment};
@@ -17,7 +18,7 @@ pub struct WhatIf<'a> {
     pub decided: u64,
     /// Hash of all decisions of the last run.
     pub trace: u64,
-    params: Params,
+    with: With<'a>,
     /// Every request of the recording, in the order in which they came.
     stays: &'a [Stay],
     /// How many of them have been reached, and how many of those were to come.
@@ -31,8 +32,6 @@ pub struct WhatIf<'a> {
 #[derive(Debug)]
 struct Other {
     gate: Gate,
-    /// The settings in force in the recording.
-    recorded_params: Params,
     run: u64,
     segment: u64,
     now: Instant,
@@ -92,16 +91,26 @@ enum Fate {
     TurnedAway,
 }
 
+/// What settings are tried in place of recorded ones.
+struct With<'a>(Box<dyn Fn(&Params) -> Option<Params> + 'a>);
+
+impl fmt::Debug for With<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("With(..)")
+    }
+}
+
 impl<'a> WhatIf<'a> {
-    /// Returns a gate of these settings that has been told nothing. `recorded` is the recording,
-    /// played to its end by a [`Replay::for_what_if`].
-    pub fn new(params: Params, recorded: &'a Replay) -> Self {
+    /// Returns a gate of other settings that has been told nothing. `with` says what they are where
+    /// others were in force in the recording; `None`: the two cannot be together. `recorded` is the
+    /// recording, played to its end by a [`Replay::for_what_if`].
+    pub fn new(with: impl Fn(&Params) -> Option<Params> + 'a, recorded: &'a Replay) -> Self {
         let stays = recorded.stays.as_deref().unwrap_or_default();
         WhatIf {
             decisions: Vec::new(),
             decided: 0,
             trace: 0,
-            params,
+            with: With(Box::new(with)),
             stays,
             reached: 0,
             asked: 0,
@@ -145,12 +154,13 @@ impl<'a> WhatIf<'a> {
         let (mut gate, tokens) =
             Gate::restore(header.params.clone(), &segment.snapshot).map_err(ReplayError::State)?;
         let inside = gate.inside();
-        gate.adopt(header.at, &self.params.clone().into());
+        if let Some(params) = (self.with.0)(&header.params) {
+            gate.adopt(header.at, &params.into());
+        }
         self.counter.enter(&gate, header);
         let snapshot = gate.snapshot(header.at);
         let mut other = Other {
             gate,
-            recorded_params: header.params.clone(),
             run: header.run,
             segment: header.segment,
             now: header.at,
@@ -226,8 +236,8 @@ impl<'a> WhatIf<'a> {
             Event::Drain => other.gate.drain(now),
             Event::Application(is_up) => other.gate.handle_application(now, is_up),
             Event::Adopt(adoption) => {
-                let params = other.gate.params().with_change(&other.recorded_params, &adoption.params);
-                other.recorded_params = adoption.params.clone();
+                // Where they cannot be together with those that are tried, those before stay.
+                let params = (self.with.0)(&adoption.params).unwrap_or_else(|| other.gate.params().clone());
                 other.gate.adopt(now, &Adoption { params, ..*adoption });
             }
             Event::Contact(kind, place) => _ = other.gate.handle_contact(now, kind, place),

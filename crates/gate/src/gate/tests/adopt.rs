@@ -74,12 +74,3 @@ fn a_kind_that_is_no_longer_held_back_begins_at_once() {
     assert_eq!(started(&mut gate).iter().map(|start| start.request).collect::<Vec<_>>(), [held]);
     assert!(gate.line(kind).is_some(), "the line is never taken from those who wait in it");
 }
-
-#[test]
-fn a_change_reaches_all_that_was_not_set_otherwise() {
-    let before = Params { cores: 2, patience: seconds(60.0), ..Params::default() };
-    let after = Params { cores: 4, patience: seconds(30.0), ..Params::default() };
-    let own = Params { cores: 8, patience: before.patience, ..Params::default() };
-    let changed = own.with_change(&before, &after);
-    assert_eq!((changed.cores, changed.patience), (8, seconds(30.0)));
-}
