@@ -93,7 +93,8 @@ fn a_recorded_crowd_becomes_a_page_with_the_numbers_in_it() {
 fn cut_changed_and_foreign_files_show_nothing(folder: &tempfile::TempDir, bytes: &[u8]) {
     let other = folder.path().join("other.rec");
     let out = tempfile::tempdir().unwrap();
-    let length = bytes.len() * 2 / 3;
+    // In its last events: two thirds of a short recording may lie in the state it begins with.
+    let length = bytes.len() - 20;
     let mut changed = bytes.to_vec();
     changed[length] ^= 1;
     for (bytes, said) in [
