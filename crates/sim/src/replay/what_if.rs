@@ -91,8 +91,9 @@ enum Fate {
     TurnedAway,
 }
 
-/// What settings are tried in place of recorded ones.
-struct With<'a>(Box<dyn Fn(&Params) -> Option<Params> + 'a>);
+/// What settings are tried in place of recorded ones; see [`WhatIf::new`].
+type InPlaceOf<'a> = dyn Fn(&Params) -> Option<Params> + 'a;
+struct With<'a>(Box<InPlaceOf<'a>>);
 
 impl fmt::Debug for With<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
