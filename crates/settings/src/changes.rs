@@ -208,12 +208,14 @@ mod tests {
         };
         let mut text = format!("{heading}\n{} = {value}\n", key.name);
         for other in section.keys.iter().filter(|other| other.name != key.name) {
-            let is_needed = match (section.path, key.name, other.name) {
-                ("waiting_room", "colour", "colour_dark") | ("waiting_room", "colour_dark", "colour") => true,
-                ("waiting_room", "pass_for", "pass_page") => true,
-                ("gate", "session_law", "static_sessions") => true,
-                _ => matches!(other.default, DefaultValue::Required { .. }),
-            };
+            let goes_together = matches!(
+                (section.path, key.name, other.name),
+                ("waiting_room", "colour", "colour_dark")
+                    | ("waiting_room", "colour_dark", "colour")
+                    | ("waiting_room", "pass_for", "pass_page")
+                    | ("gate", "session_law", "static_sessions")
+            );
+            let is_needed = goes_together || matches!(other.default, DefaultValue::Required { .. });
             if is_needed {
                 text += &format!("{} = {}\n", other.name, another(other));
             }
