@@ -1,11 +1,11 @@
 //! Finds a shop's knee: searches completed per second at 1, 2, 4, ... searches at once.
 //!
-//! `knee URL PID [SECONDS [MOST]]`: each step keeps n visitors searching, lets everybody finish one
-//! search, and then measures for SECONDS (30) and at least n searches, but never longer than six
-//! times that; the last step is MOST (64) visitors. Works on either shop. PID is the shop's
-//! process: the efficiency comes from searches per second of *its* CPU (Linux), so other work on
-//! the machine disturbs it little. Pin the shop to one core and this program to another, and give
-//! the shop `--scale 4`, so that a step sees many searches.
+//! `knee URL PID [SECONDS [MOST]]`: each step keeps n visitors searching and lets each of them
+//! finish one search. It then measures for SECONDS (30) and at least n searches, but never longer
+//! than six times SECONDS. The last step has MOST (64) visitors. Works with either shop. PID is the
+//! shop's process: the efficiency is searches per second of *its* CPU time (Linux), so other work
+//! on the machine hardly disturbs it. Pin the shop to one core and this program to another, and
+//! give the shop `--scale 4`, so that a step sees many searches.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -53,7 +53,7 @@ struct Step {
     failed: u32,
 }
 
-/// Returns the CPU the process has used so far, in seconds; clock ticks are hundredths on every
+/// Returns the CPU time the process has used so far, in seconds. A clock tick is 1/100 s on every
 /// Linux we know.
 fn cpu_seconds(process: &str) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
@@ -62,7 +62,7 @@ fn cpu_seconds(process: &str) -> f64 {
         / 100.0
 }
 
-/// Keeps `visitors` visitors searching all the time and counts what they complete.
+/// Keeps `visitors` visitors searching and counts the searches they complete.
 fn step(address: &str, process: &str, visitors: u64, measured: Duration) -> Step {
     let over = AtomicBool::new(false);
     let (completed, failed) = (AtomicU32::new(0), AtomicU32::new(0));
@@ -80,7 +80,7 @@ fn step(address: &str, process: &str, visitors: u64, measured: Duration) -> Step
         for visitor in 0..visitors {
             let (over, completed, failed) = (&over, &completed, &failed);
             scope.spawn(move || {
-                // Spread out, or everybody would begin and finish together.
+                // Spread the starts, or all visitors would begin and finish together.
                 thread::sleep(measured.mul_f64(f64::from(visitor) / f64::from(visitors) / 3.0));
                 let mut client = None;
                 while !over.load(Ordering::Relaxed) {
@@ -114,7 +114,7 @@ struct Client {
     cookie: String,
 }
 
-/// Searches once, logging in first if need be. Returns whether the results came.
+/// Logs in first if needed, and searches once. Returns whether the results came.
 fn search(client: &mut Option<Client>, address: &str) -> io::Result<bool> {
     let mut visitor = match client.take() {
         Some(visitor) => visitor,
@@ -147,9 +147,9 @@ fn search(client: &mut Option<Client>, address: &str) -> io::Result<bool> {
 
 struct Answer {
     status: u16,
-    /// What it sets, or nothing.
+    /// The cookie that the response sets, or empty.
     cookie: String,
-    /// The connection ends after it.
+    /// The server closes the connection after this response.
     last: bool,
 }
 

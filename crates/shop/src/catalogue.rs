@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use suimon_model::Rng;
 
-/// The catalogue comes in this many documents.
+/// Number of XML documents in the catalogue, one per shelf.
 pub(crate) const SHELVES: usize = 26;
 /// Items listed on one catalogue page.
 pub(crate) const ITEMS_A_PAGE: usize = 20;
@@ -26,7 +26,7 @@ pub(crate) struct Catalogue {
 }
 
 impl Catalogue {
-    /// Returns a catalogue of `bytes` bytes of XML, give or take one item a shelf.
+    /// Returns a catalogue of `bytes` bytes of XML, within one item per shelf.
     pub(crate) fn generate(seed: u64, bytes: usize) -> Self {
         let mut random = Rng::new(seed);
         let (mut shelves, mut shown) = (Vec::with_capacity(SHELVES), Vec::new());

@@ -1,10 +1,10 @@
-//! A parsed document: a tree of elements and texts, every name and text owned, as a DOM keeps it.
+//! A parsed document: a tree of elements and texts. It owns every name and text, as a DOM does.
 
 use quick_xml::XmlVersion;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
 
-/// One element with all that is in it.
+/// One element with its attributes and contents.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Element {
     pub(crate) name: String,

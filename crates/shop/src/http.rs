@@ -1,9 +1,9 @@
-//! HTTP/1.1 as far as the shop needs it: a request with a bounded head and a bounded body comes in,
-//! a response goes out, and the connection stays open unless either side wants otherwise.
+//! The part of HTTP/1.1 that the shop needs: it reads a request with a bounded head and body and
+//! writes a response. The connection stays open unless either side asks to close it.
 //!
-//! Whatever could be read in two ways is refused and ends the connection: both kinds of length, a
-//! length given twice, folded headers, a missing or doubled host. Bodies of unknown length are
-//! answered with 411, as a server may.
+//! An ambiguous request is refused and its connection closed: both kinds of length, a repeated
+//! length, folded headers, a missing or repeated host. A body of unknown length gets a 411, as HTTP
+//! allows.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -15,12 +15,12 @@ pub(crate) const HEAD_BYTES_MAX: usize = 16 * 1024;
 const HEADERS_MAX: usize = 100;
 /// Largest request body, bytes.
 pub(crate) const BODY_BYTES_MAX: usize = 64 * 1024;
-/// A connection on which nothing comes for this long is closed.
+/// A connection that is silent for this long is closed.
 const IDLE: Duration = Duration::from_secs(75);
-/// After a refusal the client gets this long to stop sending and read it.
+/// After a refusal the client has this long to stop sending and read the response.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// One request, whole.
+/// One complete request.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Request {
     pub(crate) method: String,
@@ -29,7 +29,7 @@ pub(crate) struct Request {
     /// The value of each cookie header.
     pub(crate) cookies: Vec<String>,
     pub(crate) body: Vec<u8>,
-    /// The connection may be kept: the client speaks HTTP/1.1 and did not ask for its end.
+    /// Whether the connection may be kept: the client speaks HTTP/1.1 and did not ask to close it.
     pub(crate) keep: bool,
 }
 
@@ -39,7 +39,7 @@ impl Request {
         field(&self.query, name)
     }
 
-    /// Returns the field of the form that was sent, decoded, or nothing.
+    /// Returns the field of the submitted form, decoded, or nothing.
     pub(crate) fn form_field(&self, name: &str) -> Option<String> {
         field(std::str::from_utf8(&self.body).ok()?, name)
     }
@@ -64,13 +64,13 @@ pub(crate) struct Response {
     pub(crate) body: String,
 }
 
-/// Why no request could be had from a connection.
+/// Why no request could be read from a connection.
 #[derive(Debug)]
 pub(crate) enum HttpFault {
-    /// The client's bytes are no request we accept: to be answered with this status and reason,
-    /// then closed.
+    /// The client's bytes are not a request that the shop accepts: answer with this status and
+    /// reason, then close.
     Refused(u16, &'static str),
-    /// There is nobody to answer.
+    /// There is no client left to answer.
     Gone,
 }
 
@@ -80,13 +80,13 @@ impl From<io::Error> for HttpFault {
     }
 }
 
-/// A client's connection and the bytes of it that were read but not used yet.
+/// A client's connection, with the bytes that are read but not used yet.
 pub(crate) struct Connection {
     stream: TcpStream,
     unused: Vec<u8>,
 }
 
-/// What the head says about the rest.
+/// A parsed request head, and what it says about the body.
 struct Head {
     request: Request,
     head_bytes: usize,
@@ -95,7 +95,7 @@ struct Head {
 }
 
 impl Connection {
-    /// Returns the connection, made ready.
+    /// Returns the connection with its socket options set.
     pub(crate) fn new(stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(IDLE))?;
@@ -127,8 +127,8 @@ impl Connection {
         Ok(request)
     }
 
-    /// Sends the response; with `keep` false it says that the connection ends. A response to HEAD
-    /// goes without its body.
+    /// Sends the response. If `keep` is false, its head says that the connection closes. A response
+    /// to HEAD has no body.
     pub(crate) fn write_response(
         &mut self,
         response: &Response,
@@ -150,7 +150,7 @@ impl Connection {
         self.stream.write_all(&bytes)
     }
 
-    /// Ends the connection so that a client still sending gets to read what we said.
+    /// Closes the connection slowly, so that a client that is still sending can read the response.
     pub(crate) fn linger(mut self) {
         let patient = self.stream.shutdown(Shutdown::Write).and(self.stream.set_read_timeout(Some(LINGER)));
         let mut scratch = [0; 4096];
@@ -246,7 +246,7 @@ fn parse_head(bytes: &[u8]) -> Result<Option<Head>, HttpFault> {
         body: Vec::new(),
         keep,
     };
-    // A client of HTTP/1.0 knows no interim responses.
+    // HTTP/1.0 clients do not know interim responses.
     let expects_continue = version == 1 && !expectations.is_empty();
     Ok(Some(Head { request, head_bytes, body_bytes, expects_continue }))
 }
@@ -272,8 +272,7 @@ fn field(form: &str, name: &str) -> Option<String> {
         .map(|(_, value)| decoded(value))
 }
 
-/// Returns the text with `+` and `%41` decoded; a `%` without two digits behind it stays what it
-/// is.
+/// Returns the text with `+` and `%41` decoded. A `%` without two digits after it is kept.
 fn decoded(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut plain = Vec::with_capacity(bytes.len());

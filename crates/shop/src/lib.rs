@@ -1,13 +1,14 @@
 //! The bundled shop: a web application to protect, so that the demo needs nothing else.
 //!
-//! It serves the same pages as `apps/tomcat-shop` and does the same kind of work, a thread per
-//! connection: light pages render and fingerprint a table, the search parses a 650 KB XML catalogue
-//! into trees and walks them. Costs are *counts* of work, found once at start, so that a page is
-//! the same work however busy the machine is.
+//! It serves the same pages as `apps/tomcat-shop` and does the same kind of work, with a thread per
+//! connection. Light pages render and fingerprint a table; the search parses a 650 KB XML catalogue
+//! into trees and walks them. Costs are *counts* of work, measured once at start, so a page is the
+//! same work on an idle and on a busy machine.
 //!
-//! Without a garbage collector it collapses the way an application with a page cache does: the
-//! parsed shelves of all searches share a bounded pool. A few searches at once find their shelves
-//! there; more evict one another's and parse again and again (see `pool`).
+//! It has no garbage collector; it collapses under overload as an application with a page cache
+//! does. The parsed shelves of all searches share a bounded pool. A few searches at once find their
+//! shelves there; more searches evict each other's shelves and parse them again and again (see
+//! `pool`).
 //!
 //! ```no_run
 //! let shop = suimon_shop::Shop::bind(&suimon_shop::Options { port: 0, scale: 4.0, ..Default::default() })?;

@@ -1,5 +1,6 @@
-//! A light page's work: renders the table of goods and folds it into a fingerprint, a fixed number
-//! of times, the way a page is put together from many rendered and fingerprinted fragments.
+//! A light page's work: it renders the table of goods and folds it into a fingerprint, a fixed
+//! number of times. A real page is assembled from many rendered and fingerprinted fragments in the
+//! same way.
 
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hasher};
@@ -18,7 +19,7 @@ pub(crate) fn table(items: &[Item], renderings: u32) -> String {
     html
 }
 
-/// Returns the text with everything HTML would take for markup made harmless.
+/// Returns the text with HTML's special characters escaped.
 pub(crate) fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {

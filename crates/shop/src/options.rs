@@ -1,4 +1,4 @@
-//! What the shop may be asked for.
+//! The shop's options.
 
 use std::io;
 
@@ -14,10 +14,10 @@ pub struct Options {
     pub threads_max: usize,
     /// Renderings of a light page; `None` measures this machine at start.
     pub light_work: Option<u32>,
-    /// Looks a search takes at shelves after the first walk over all; `None` measures this machine
-    /// at start.
+    /// Shelf lookups of a search after its first walk over all shelves; `None` measures this
+    /// machine at start.
     pub search_repeats: Option<u32>,
-    /// XML in the catalogue, bytes, about; from 20,000 to 100,000,000.
+    /// Approximate size of the catalogue's XML, bytes; from 20,000 to 100,000,000.
     pub catalogue_bytes: usize,
     /// Parsed shelves the pool holds, all searches together; a search uses 26. At least 1.
     pub pool_shelves: usize,

@@ -1,4 +1,4 @@
-//! The routes. A page first decides whether it may be had, and only then works.
+//! The routes. A page first checks whether the request is allowed, and only then works.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +24,7 @@ pub(crate) struct Pages {
 }
 
 impl Pages {
-    /// Returns the shop's pages. Unless the options name the work counts, they are measured now.
+    /// Returns the shop's pages. Measures the work counts that the options leave open.
     pub(crate) fn prepare(options: &Options) -> Self {
         let catalogue = Arc::new(Catalogue::generate(options.seed, options.catalogue_bytes));
         let search = Search::new(Arc::clone(&catalogue), options.pool_shelves);
@@ -128,7 +128,7 @@ impl Pages {
         let (item, token) = (field("item"), field("token"));
         let bought = visitor.buy(&item, &token, false).and_then(|()| {
             let table = self.table(1);
-            // Asked again: the same order may have come twice at once.
+            // Check again: the same order may have arrived twice at once.
             visitor.buy(&item, &token, true).map(|()| table)
         });
         match bought {

@@ -1,18 +1,18 @@
 //! The pool of parsed shelves, which makes too many searches at once expensive.
 //!
 //! A search works on its own parsed copy of each shelf (a visitor's shelf carries the visitor's
-//! prices). All searches' copies live in one pool of a fixed number of places, the way pages live
-//! in a database's buffer pool. Up to a few searches at once everything stays parsed. With more,
-//! each takes places from the others: a search that comes back to a shelf finds it gone and parses
-//! it again, evicting another in turn. That work is real, and it is all waste.
+//! prices). The copies of all searches share one pool with a fixed number of places, as pages share
+//! a database's buffer pool. With a few searches at once everything stays parsed. With more, each
+//! search takes places from the others: when it returns to a shelf, the shelf is gone, so it parses
+//! it again and evicts another one. That work is real, and all of it is waste.
 //!
 //! Popular shelves are looked at far more often than the rest (see `search`), so the loss grows
-//! step by step with the number of searches, and not at one stroke.
+//! gradually with the number of searches, not all at once.
 //!
 //! Measured with `examples/knee` at scale 4 on one core, searches per second of CPU as a share of
 //! one search at a time: 2 at once 90 %, 4 77 %, 8 43 %, 16 27 %, 32 26 %, 64 24 %. (A noisy
-//! machine; up to 5 at once nothing is parsed twice, and what is lost there is lost elsewhere, the
-//! processor's caches being the suspect.)
+//! machine. Up to 5 at once nothing is parsed twice; the loss there has another cause, probably the
+//! processor's caches.)
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,8 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::document::Element;
 
-/// The places, and what is in them. When a place is needed, the shelf that was looked at longest
-/// ago goes.
+/// The places and their contents. When a place is needed, the least recently used shelf is evicted.
 pub(crate) struct Pool {
     places: usize,
     next_search: AtomicU64,
@@ -48,25 +47,26 @@ impl Pool {
         Pool { places, next_search: AtomicU64::new(0), inside: Mutex::default() }
     }
 
-    /// Returns a new search's hold on the pool. What it put there leaves with it.
+    /// Returns a new search's handle to the pool. Dropping it removes the search's shelves.
     pub(crate) fn open(&self) -> Holding<'_> {
         Holding { pool: self, search: self.next_search.fetch_add(1, Ordering::Relaxed) }
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut Inside) -> T) -> T {
-        // Nothing inside can be left half done: a panic in another request is no reason to stop.
+        // No update can be left half done, so a panic in another request does not stop this one.
         work(&mut self.inside.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// One search's hold on the pool.
+/// One search's handle to the pool.
 pub(crate) struct Holding<'a> {
     pool: &'a Pool,
     search: u64,
 }
 
 impl Holding<'_> {
-    /// Returns the shelf: the one kept, or a new one from `parse`, which runs without the lock.
+    /// Returns the shelf: the one in the pool, or a new one from `parse`, which runs without the
+    /// lock.
     pub(crate) fn shelf(&self, shelf: usize, parse: impl FnOnce() -> Element) -> Arc<Element> {
         let key = (self.search, shelf);
         let kept = self.pool.with(|inside| {
@@ -81,7 +81,7 @@ impl Holding<'_> {
             return kept;
         }
         let parsed = Arc::new(parse());
-        // Freed after the lock is given back: a tree takes long to free.
+        // Freed after the lock is released, because freeing a tree takes long.
         let _evicted = self.pool.with(|inside| {
             let evicted = if inside.kept.len() < self.pool.places { None } else { inside.evict() };
             let looked_at = inside.looks;
@@ -104,7 +104,7 @@ impl Drop for Holding<'_> {
 
 impl Inside {
     fn evict(&mut self) -> Option<Kept> {
-        // A look over some hundred places is nothing beside the parse that needed one.
+        // Scanning a few hundred places costs little compared with the parse that needs one.
         let (key, _) = self.kept.iter().min_by_key(|(key, kept)| (kept.looked_at, **key))?;
         let key = *key;
         self.kept.remove(&key)

@@ -1,9 +1,9 @@
 //! The heavy page's work.
 //!
 //! A search first parses and walks the whole catalogue for the word. Then it looks for goods like
-//! the best match: again and again it takes two of that item's words and walks a shelf for them,
-//! popular shelves far more often than others. The number of such looks is what the page costs;
-//! each finds its shelf in the pool or has to parse it anew.
+//! the best match: it repeatedly takes two of that item's words and walks a shelf for them, popular
+//! shelves far more often than others. The number of these lookups sets the page's cost. Each finds
+//! its shelf in the pool or parses it again.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::pool::{Holding, Pool};
 
 /// Matches shown.
 const MATCHES: usize = 10;
-/// A shelf is drawn as `SHELVES * uniform^POPULARITY`: half of all looks go to the first three
+/// A shelf is drawn as `SHELVES * uniform^POPULARITY`: half of all lookups go to the first three
 /// shelves.
 const POPULARITY: i32 = 3;
-/// Words of the best match that a look counts on its shelf. Fewer make a look cheaper beside the
-/// parse it may need, and the collapse deeper.
+/// Words of the best match that a lookup counts on its shelf. With fewer words a lookup is cheaper
+/// compared with the parse it may need, so the collapse is deeper.
 const WORDS_A_LOOK: usize = 2;
 /// Longest word searched for, in bytes; the rest of a longer one is ignored.
 const WORD_BYTES_MAX: usize = 100;
@@ -35,16 +35,16 @@ pub(crate) struct Match {
     description: String,
 }
 
-/// What a search brought.
+/// The result of a search.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Found {
-    /// Best first; never empty: with nothing better, items that do not have the word at all.
+    /// Best first; never empty: if too few items have the word, items without it.
     pub(crate) matches: Vec<Match>,
-    /// How many times something like the best match was seen.
+    /// How often the lookups found a word of the best match.
     pub(crate) alike: usize,
 }
 
-/// Searches the catalogue, all searches sharing one pool.
+/// Searches the catalogue; all searches share one pool.
 pub(crate) struct Search {
     catalogue: Arc<Catalogue>,
     pool: Pool,
@@ -55,8 +55,8 @@ impl Search {
         Search { catalogue, pool: Pool::new(pool_shelves) }
     }
 
-    /// Returns what is found for the word in one walk over everything and `repeats` looks at single
-    /// shelves.
+    /// Returns what is found for the word in one walk over all shelves and `repeats` lookups on
+    /// single shelves.
     pub(crate) fn find(&self, word: &str, repeats: u32) -> Found {
         let word: String = word.to_lowercase().chars().take(WORD_BYTES_MAX).collect();
         let holding = self.pool.open();

@@ -13,10 +13,9 @@ use crate::options::Options;
 use crate::pages::{self, Pages};
 use crate::work::Work;
 
-/// When the system has no descriptor or thread for another connection, it may have one after this
-/// long.
+/// Pause when the system has no descriptor or thread for another connection.
 const PAUSE_WHEN_EXHAUSTED: Duration = Duration::from_millis(50);
-/// A server that closes waits this long for the requests under way; overloaded, they could take
+/// How long a closing server waits for requests in progress; under overload they could take
 /// minutes.
 const DRAIN_MAX: Duration = Duration::from_secs(5);
 /// Stack of a connection's thread, bytes; the walk over a document is a few calls deep.
@@ -29,7 +28,7 @@ pub struct Shop {
 }
 
 struct Inside {
-    /// Until it serves.
+    /// `None` once it serves.
     listener: Mutex<Option<TcpListener>>,
     address: SocketAddr,
     pages: Pages,
@@ -48,7 +47,7 @@ struct Connections {
 impl Shop {
     /// Binds to the port on 127.0.0.1 and prepares the work, which takes about half a second of CPU
     /// unless the options name the counts. Fails if an option is out of range (`InvalidInput`) or
-    /// the port cannot be had.
+    /// the port cannot be bound.
     pub fn bind(options: &Options) -> io::Result<Self> {
         options.check()?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port))?;
@@ -64,20 +63,18 @@ impl Shop {
         Ok(Shop { inside: Arc::new(inside) })
     }
 
-    /// Returns the address it listens at.
+    /// Returns the address it listens on.
     pub fn local_addr(&self) -> SocketAddr {
         self.inside.address
     }
 
-    /// Returns what a page costs, as counts; the same counts given as options make the same work
-    /// again.
+    /// Returns the cost of a page as counts; passing them as options repeats the same work.
     pub fn work(&self) -> Work {
         self.inside.pages.work
     }
 
-    /// Serves until [`Shop::shutdown`]; returns when the last request under way has been answered,
-    /// or after five seconds of waiting for that. A shop serves once; called again, this returns at
-    /// once.
+    /// Serves until [`Shop::shutdown`]. Returns when the last request in progress is answered, or
+    /// after waiting five seconds for that. A shop serves once; a second call returns at once.
     pub fn serve(&self) {
         let inside = &self.inside;
         let taken = inside.listener.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -93,19 +90,19 @@ impl Shop {
             }
             let accepted = listener.accept();
             if inside.closing.load(Ordering::SeqCst) {
-                // Perhaps it was shutdown's own call; and connections that come while we close are
-                // not served.
+                // This may be shutdown's own connection. Other connections that arrive during
+                // shutdown are not served.
                 break;
             }
             if accepted.and_then(|(stream, _)| begin(inside, stream)).is_err() {
                 thread::sleep(PAUSE_WHEN_EXHAUSTED);
             }
         }
-        // Frees the port now, whatever connections still have to end.
+        // Frees the port now, even if connections are still open.
         drop(listener);
         let connections = inside.connections();
         for stream in connections.open.values() {
-            // Idle ones wake and end; busy ones still answer.
+            // Idle connections wake and end; busy ones still send their response.
             let _already_gone = stream.shutdown(Shutdown::Read);
         }
         let busy = |connections: &mut Connections| !connections.open.is_empty();
@@ -113,10 +110,11 @@ impl Shop {
         drop(ended.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Ends [`Shop::serve`]: no new connections, no further request on those that are open.
+    /// Ends [`Shop::serve`]: it accepts no new connections and no further requests on open ones.
     pub fn shutdown(&self) {
         self.inside.closing.store(true, Ordering::SeqCst);
-        // Taken, so that a server about to wait for room sees the flag or this wake-up.
+        // Takes the lock, so that a server about to wait for a free thread sees the flag or this
+        // wake-up.
         drop(self.inside.connections());
         self.inside.one_ended.notify_all();
         // Wakes a server that waits for a connection.
@@ -142,11 +140,11 @@ fn begin(inside: &Arc<Inside>, stream: TcpStream) -> io::Result<()> {
     };
     let place = ThreadPermit { inside: Arc::clone(inside), key };
     let thread = thread::Builder::new().name("shop".to_owned()).stack_size(STACK_BYTES);
-    // If the thread cannot be had, the place is given back with the closure.
+    // If no thread can be started, dropping the closure returns the permit.
     thread.spawn(move || converse(&place.inside, stream)).map(drop)
 }
 
-/// A connection's entry among the open ones; given back on every way out, a panic included.
+/// A connection's entry among the open ones; removed on every way out, even after a panic.
 struct ThreadPermit {
     inside: Arc<Inside>,
     key: u64,

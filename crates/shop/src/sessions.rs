@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 /// Most sessions at once.
 const SESSIONS_MAX: usize = 100_000;
-/// A session nobody used for this long may make room for another.
+/// A session that is unused for this long may be removed to make room for another.
 const IDLE: Duration = Duration::from_secs(30 * 60);
 
 /// A logged-in visitor, with a cart for one item.
 pub(crate) struct Visitor {
     pub(crate) name: String,
-    /// The token an order must carry, while there is something to order.
+    /// The token that an order must carry; `None` while the cart is empty.
     cart: Mutex<Option<String>>,
 }
 
@@ -26,16 +26,15 @@ pub(crate) enum Unsold {
 }
 
 impl Visitor {
-    /// Puts an item into the cart, in place of what was there, and returns the token that lets it
-    /// be bought.
+    /// Puts an item into the cart, replacing what was there, and returns the token for buying it.
     pub(crate) fn choose(&self) -> String {
         let token = secret();
         *self.cart.lock().unwrap_or_else(PoisonError::into_inner) = Some(token.clone());
         token
     }
 
-    /// Says whether line `line` of the cart may be bought with the token; with `take` it is out of
-    /// the cart then.
+    /// Checks whether line `line` of the cart may be bought with the token; with `take`, also
+    /// removes it from the cart.
     pub(crate) fn buy(&self, line: &str, token: &str, take: bool) -> Result<(), Unsold> {
         let mut cart = self.cart.lock().unwrap_or_else(PoisonError::into_inner);
         let expected = cart.as_deref().ok_or(Unsold::EmptyCart)?;
@@ -94,8 +93,8 @@ impl Sessions {
     }
 }
 
-/// Returns 32 hexadecimal digits nobody can guess without the process' own random keys: enough for
-/// a shop that sells nothing.
+/// Returns 32 hexadecimal digits that nobody can guess without the process's random keys. That is
+/// secure enough for a shop that sells nothing.
 fn secret() -> String {
     let half = || RandomState::new().build_hasher().finish();
     format!("{:016x}{:016x}", half(), half())

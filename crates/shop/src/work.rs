@@ -11,17 +11,17 @@ use crate::search::Search;
 const LIGHT: Duration = Duration::from_millis(30);
 /// CPU of a search at scale 1.
 const SEARCH: Duration = Duration::from_millis(400);
-/// A measurement repeats its work until it has lasted this long; the kernel's books are in steps of
-/// some milliseconds.
+/// A measurement repeats its work for at least this long, because the kernel counts CPU time in
+/// steps of some milliseconds.
 const MEASURED: Duration = Duration::from_millis(60);
 
-/// What a page costs, as counts that were found once. Give them to [`Options`] to run the same work
-/// again.
+/// The cost of a page, as counts that were measured once. Pass them as [`Options`] to repeat the
+/// same work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
     /// Renderings of a light page.
     pub light_work: u32,
-    /// Looks a search takes at shelves after the first walk over all.
+    /// Shelf lookups of a search after its first walk over all shelves.
     pub search_repeats: u32,
 }
 
@@ -50,8 +50,8 @@ fn count(target: Duration, each: Duration) -> u32 {
     (target.as_secs_f64() / each.as_secs_f64()).round().clamp(1.0, f64::from(u32::MAX)) as u32
 }
 
-/// Returns what one repetition costs this thread; the quicker of two, for disturbance only ever
-/// adds.
+/// Returns the CPU time of one repetition on this thread: the shorter of two measurements, because
+/// disturbance only adds time.
 fn cost(work: impl Fn(u32)) -> Duration {
     let timed = |times: u32| {
         let before = thread_cpu();
@@ -67,7 +67,7 @@ fn cost(work: impl Fn(u32)) -> Duration {
     taken.min(timed(times)) / times
 }
 
-/// Returns the CPU time of this thread; where the kernel does not tell, the time by the clock.
+/// Returns the CPU time of this thread, or the clock's time where the kernel does not report it.
 fn thread_cpu() -> Duration {
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
     let nanos = told.and_then(|text| text.split_whitespace().next()?.parse().ok());

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use suimon_shop::{Options, Shop};
 
-/// A shop with next to no work to do, serving until dropped.
+/// A shop with almost no work, serving until dropped.
 struct Open {
     shop: Shop,
     serving: Option<thread::JoinHandle<()>>,
@@ -314,7 +314,7 @@ fn beyond_the_last_thread_a_connection_waits_for_a_place() {
     assert_eq!(first.get("/healthz").status, 200);
     let mut second = open.visitor();
     second.send("GET /healthz HTTP/1.1\r\nHost: shop\r\n\r\n");
-    // The only thread still belongs to the first.
+    // The first visitor still holds the only thread.
     assert_eq!(first.get("/healthz").status, 200);
     drop(first);
     assert_eq!(second.answer().status, 200);
