@@ -1,4 +1,4 @@
-//! Bars by name, lying, so that names have room.
+//! Horizontal bars, so that names have room.
 
 use crate::labels::{self, LEADING, TEXT};
 use crate::style::{Hue, STYLE};
@@ -9,14 +9,14 @@ use crate::{Dress, Size, ticks};
 const BAR: f64 = 14.0;
 /// Height of a row's only bar, pixels.
 const BAR_ALONE: f64 = 20.0;
-/// Between rows.
+/// Distance between rows, pixels.
 const ROW_GAP: f64 = 14.0;
-/// The most of the width that names of rows may take.
+/// Largest share of the width for the names of rows.
 const NAMES_SHARE_MAX: f64 = 0.35;
-/// A bar of anything is at least this long, so that a little is seen to be more than nothing.
+/// Shortest bar of a value above 0, pixels, so that a small value looks different from none.
 const LENGTH_MIN: f64 = 2.0;
 
-/// A figure of bars: rows, each with one bar a group, beside each other or stacked.
+/// A figure of bars: rows, each with one bar per group, beside each other or stacked.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Bars {
     title: String,
@@ -40,14 +40,14 @@ impl Bars {
         }
     }
 
-    /// Says what is to be seen, for those who do not see it.
+    /// Sets the description for readers who cannot see the figure.
     #[must_use]
     pub fn describe(mut self, description: &str) -> Self {
         description.clone_into(&mut self.description);
         self
     }
 
-    /// Says what is counted.
+    /// Sets the unit of the values.
     #[must_use]
     pub fn unit(mut self, unit: &str) -> Self {
         unit.clone_into(&mut self.unit);
@@ -61,14 +61,15 @@ impl Bars {
         self
     }
 
-    /// Adds a row with a value for each group. What is missing, below 0 or not a number has no bar.
+    /// Adds a row with a value for each group. A value that is missing, below 0 or not a number has
+    /// no bar.
     #[must_use]
     pub fn row(mut self, name: &str, values: Vec<f64>) -> Self {
         self.rows.push((name.to_owned(), values));
         self
     }
 
-    /// Puts the bars of a row behind each other; the number at the end is their sum.
+    /// Stacks the bars of a row end to end; the number at the end is their sum.
     #[must_use]
     pub const fn stacked(mut self) -> Self {
         self.stacked = true;
@@ -168,7 +169,7 @@ impl Bars {
         bars as f64 * (bar + 2.0) - 2.0 + ROW_GAP
     }
 
-    /// Returns how far a row's bars reach.
+    /// Returns the value at which a row's longest bar, or its stack, ends.
     fn extent(&self, values: &[f64]) -> f64 {
         let values = values.iter().take(self.groups.len()).map(|value| drawable(Some(value)));
         if self.stacked { values.sum() } else { values.fold(0.0, f64::max) }
@@ -193,7 +194,7 @@ impl Bars {
     }
 }
 
-/// A part of the legend and its place.
+/// A part of the legend, with its place.
 struct Entry<'a> {
     text: &'a str,
     hue: Option<Hue>,

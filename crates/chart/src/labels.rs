@@ -1,19 +1,19 @@
-//! Names beside lines: how wide they are, and how they keep out of each other's way.
+//! Names beside lines: their widths, and places where they do not overlap.
 
 /// Size of ordinary text, pixels.
 pub(crate) const TEXT: f64 = 13.0;
 /// Distance between two names' base lines, pixels.
 pub(crate) const LEADING: f64 = 16.0;
-/// How much wider bold letters are; more than in most faces, for some readers have wide ones.
+/// How much wider bold letters are; more than in most fonts, because some readers have wide ones.
 const BOLD: f64 = 1.14;
 
-/// Returns about how wide the text is, in pixels, in a sans-serif face of 13 pixels. A little too
-/// much rather than too little: what is drawn is some face of the reader's.
+/// Returns the approximate width of the text, in pixels, in a sans-serif font of 13 pixels. The
+/// estimate is rather too wide than too narrow, because the reader's font is unknown.
 pub(crate) fn width(text: &str) -> f64 {
     text.chars().map(|character| share(character) * TEXT).sum()
 }
 
-/// Returns about how wide the text is in the bold face names are written in.
+/// Returns the approximate width of the text in the bold font of names, in pixels.
 pub(crate) fn bold_width(text: &str) -> f64 {
     width(text) * BOLD
 }
@@ -35,20 +35,20 @@ pub(crate) fn fitted(text: &str, room: f64) -> String {
     format!("{}…", kept.trim_end())
 }
 
-/// Returns the text, cut if it is wider than `room` pixels in the bold face.
+/// Returns the text, cut if it is wider than `room` pixels in the bold font.
 pub(crate) fn fitted_bold(text: &str, room: f64) -> String {
-    // A hair more room than was measured, lest rounding cut the widest.
+    // Slightly more room than measured, so that rounding does not cut the widest name.
     fitted(text, room / BOLD + 0.01)
 }
 
-/// Returns places for names that want to stand at `wanted`: each as near to its own as it can be
-/// with `LEADING` between neighbours, in the same order, from `top` to `bottom` while there is room
-/// for all.
+/// Returns places for names whose wanted places are `wanted`. Each is as near to its own as
+/// possible, with `LEADING` between neighbours and in the same order. All lie between `top` and
+/// `bottom` while there is room.
 pub(crate) fn spread(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by(|a, b| wanted[*a].total_cmp(&wanted[*b]).then(a.cmp(b)));
-    // Groups of names that touch: the sum of where each would want the group's first to be, how
-    // many, which from.
+    // Groups of names that touch: the sum of the places that its members want for the group's first
+    // name, and the number of members.
     let mut groups: Vec<(f64, usize)> = Vec::new();
     let last_place = |count: usize| (bottom - (count as f64 - 1.0) * LEADING).max(top);
     let place = |(sum, count): (f64, usize)| (sum / count as f64).clamp(top, last_place(count));
@@ -74,7 +74,7 @@ pub(crate) fn spread(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
     places
 }
 
-/// Width as a share of the type size.
+/// Returns the character's width as a share of the font size.
 fn share(character: char) -> f64 {
     match character {
         'i' | 'j' | 'l' | 'I' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' => 0.3,

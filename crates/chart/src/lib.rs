@@ -1,8 +1,8 @@
 //! Charts as SVG text: drawn from numbers, without a clock, a file or a dependency.
 //!
-//! One figure works in light and dark, on a page and as a file of its own. Series carry their names
-//! at their ends, so that a reader need not look a colour up; colours stay apart for colour-blind
-//! eyes. What is not a number is a gap.
+//! A figure works in light and dark mode, on a page and as a separate file. Series have their names
+//! at their ends, so that a reader need not look up a colour. Colour-blind readers can tell the
+//! colours apart. A value that is not a number is a gap.
 //!
 //! ```
 //! use suimon_chart::{Axis, Dress, Hue, Plot, Rule, Series, Size};
@@ -17,8 +17,8 @@
 //! ```
 //!
 //! Map: [`Plot`] lines, steps, bands, rules over two axes; [`Bars`] bars by name; [`ticks`] round
-//! numbers for an axis; [`STYLE`] the colours; `labels` names that keep out of each other's way;
-//! `svg` the text itself.
+//! numbers for an axis; [`STYLE`] the colours; `labels` names that do not overlap; `svg` the text
+//! itself.
 
 mod bars;
 mod labels;
@@ -31,7 +31,7 @@ pub use bars::Bars;
 pub use plot::{Axis, Band, Plot, Rule, Series, Span};
 pub use style::{Hue, STYLE};
 
-/// How large a figure is drawn, in CSS pixels; text keeps its size whatever the figure's.
+/// Size of a figure, in CSS pixels. Text has the same size in every figure.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Size {
     /// Width; at least [`Size::WIDTH_MIN`].
@@ -46,7 +46,8 @@ impl Size {
     /// Lower figures have no room for an axis.
     pub const HEIGHT_MIN: f64 = 160.0;
 
-    /// Returns a size, at least the smallest one; what is not a number becomes the smallest.
+    /// Returns a size that is at least the smallest one. A value that is not a number becomes the
+    /// smallest.
     pub const fn new(width: f64, height: f64) -> Self {
         Size { width: width.max(Size::WIDTH_MIN), height: height.max(Size::HEIGHT_MIN) }
     }
@@ -57,6 +58,6 @@ impl Size {
 pub enum Dress {
     /// Inside an HTML page that has [`STYLE`] and a heading of its own.
     Page,
-    /// As a file: carries its style, its background and its title.
+    /// In a file of its own, with its style, background and title.
     Alone,
 }

@@ -22,8 +22,8 @@ pub struct Plot {
 }
 
 impl Plot {
-    /// The most points of a series that are drawn. Of a longer one its lowest and highest in each
-    /// small piece of it.
+    /// Most points drawn per series. Of a longer series, the lowest and highest point of each small
+    /// piece are drawn.
     pub const POINTS_MAX: usize = 4000;
 
     /// Returns an empty figure.
@@ -41,16 +41,16 @@ impl Plot {
         }
     }
 
-    /// Says what is to be seen, for those who do not see it.
+    /// Sets the description for readers who cannot see the figure.
     #[must_use]
     pub fn describe(mut self, description: &str) -> Self {
         description.clone_into(&mut self.description);
         self
     }
 
-    /// Adds a line of words above the drawing, in the colour of what it is about: what a reader
-    /// should have learned who looks for five seconds. Cut where it is wider than the figure, and
-    /// left out where the figure is too low.
+    /// Adds a line of text above the drawing, in the colour of its subject: what a reader should
+    /// learn in five seconds. It is cut if it is wider than the figure, and left out if the figure
+    /// is too low.
     #[must_use]
     pub fn remark(mut self, hue: Hue, words: &str) -> Self {
         self.remarks.push((hue, words.to_owned()));
@@ -85,14 +85,14 @@ impl Plot {
         self
     }
 
-    /// Adds a marked stretch of the bottom axis, drawn under everything.
+    /// Adds a marked range of the bottom axis, drawn under everything.
     #[must_use]
     pub fn span(mut self, span: Span) -> Self {
         self.spans.push(span);
         self
     }
 
-    /// Adds a level to be compared with.
+    /// Adds a level for comparison.
     #[must_use]
     pub fn rule(mut self, rule: Rule) -> Self {
         self.rules.push(rule);
@@ -105,7 +105,7 @@ impl Plot {
     }
 }
 
-/// One axis. What is not said is found from the data.
+/// One axis. What is not set is derived from the data.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Axis {
     label: String,
@@ -117,33 +117,33 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// Returns an axis; the label says what is counted, and in what.
+    /// Returns an axis; the label names the quantity and its unit.
     pub fn new(label: &str) -> Self {
         Axis { label: label.to_owned(), ..Axis::default() }
     }
 
-    /// Begins it here.
+    /// Sets the value at which it begins.
     #[must_use]
     pub const fn from(mut self, value: f64) -> Self {
         self.from = Some(value);
         self
     }
 
-    /// Ends it here; what lies beyond is cut off.
+    /// Sets the value at which it ends; what lies beyond is cut off.
     #[must_use]
     pub const fn to(mut self, value: f64) -> Self {
         self.to = Some(value);
         self
     }
 
-    /// Makes equal ratios equal distances. Values that are not above 0 are gaps.
+    /// Makes the axis logarithmic. Values that are not above 0 are gaps.
     #[must_use]
     pub const fn logarithmic(mut self) -> Self {
         self.logarithmic = true;
         self
     }
 
-    /// Has ticks at whole numbers only: for what is counted.
+    /// Puts ticks at whole numbers only, for counts.
     #[must_use]
     pub const fn whole(mut self) -> Self {
         self.whole = true;
@@ -166,7 +166,7 @@ enum Shape {
     Dotted,
 }
 
-/// Points to be drawn in one colour, with a name at its end.
+/// Points drawn in one colour, with a name at the end.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Series {
     name: String,
@@ -192,13 +192,12 @@ impl Series {
         }
     }
 
-    /// Returns values that hold from their point until the next one.
+    /// Returns steps: each value holds until the next point.
     pub fn steps(name: &str, hue: Hue, points: Vec<(f64, f64)>) -> Self {
         Series { shape: Shape::Steps, ..Series::line(name, hue, points) }
     }
 
-    /// Returns points with a dot at each, joined by straight lines: for measurements that stand
-    /// apart.
+    /// Returns points with a dot at each, joined by straight lines, for separate measurements.
     pub fn dotted(name: &str, hue: Hue, points: Vec<(f64, f64)>) -> Self {
         Series { shape: Shape::Dotted, ..Series::line(name, hue, points) }
     }
@@ -234,13 +233,14 @@ pub struct Band {
 }
 
 impl Band {
-    /// Returns the area between `(x, low, high)`; a row that is not all numbers is a gap.
+    /// Returns the area between `low` and `high` of points `(x, low, high)`. A point with a value
+    /// that is not a number is a gap.
     pub const fn new(hue: Hue, points: Vec<(f64, f64, f64)>) -> Self {
         Band { hue, points }
     }
 }
 
-/// A stretch of the bottom axis.
+/// A marked range of the bottom axis.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Span {
     from: f64,
@@ -249,13 +249,13 @@ pub struct Span {
 }
 
 impl Span {
-    /// Returns the stretch from `from` to `to`, with a few words at its top.
+    /// Returns the range from `from` to `to`, with a short label at its top.
     pub fn new(from: f64, to: f64, label: &str) -> Self {
         Span { from, to, label: label.to_owned() }
     }
 }
 
-/// A level.
+/// A level of the left axis, drawn as a line.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Rule {
     value: f64,
@@ -264,7 +264,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Returns a level with a name; one that is not a number is left out.
+    /// Returns a level with a name. A level that is not a number is not drawn.
     pub fn new(value: f64, label: &str) -> Self {
         Rule { value, label: label.to_owned(), hue: Hue::Grey }
     }

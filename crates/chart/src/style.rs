@@ -1,7 +1,7 @@
-//! The colours, once for light and once for dark, and the weights of lines.
+//! The colours for light and dark mode, and the widths of lines.
 
-/// A series' colour. They stay apart for eyes that see red and green alike, and have a contrast of
-/// 3 or more to the ground in light and dark.
+/// A series' colour. Readers who cannot tell red from green can tell them apart. Their contrast
+/// with the background is 3 or more in light and dark mode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hue {
     /// Water.
@@ -14,15 +14,15 @@ pub enum Hue {
     Purple,
     /// Brass.
     Amber,
-    /// Stone: for what is only there to compare with.
+    /// Stone: for comparisons.
     Grey,
 }
 
 impl Hue {
-    /// All of them, in the order in which they are best used.
+    /// All colours, in the order in which to use them.
     pub const ALL: [Hue; 6] = [Hue::Blue, Hue::Vermilion, Hue::Green, Hue::Purple, Hue::Amber, Hue::Grey];
 
-    /// Returns the colour for the series with this index; they begin again after the last.
+    /// Returns the colour for the series with this index; colours repeat after the last.
     pub const fn of(index: usize) -> Hue {
         Hue::ALL[index % Hue::ALL.len()]
     }

@@ -7,7 +7,7 @@ pub(crate) struct Svg {
     text: String,
 }
 
-/// Where a text is held.
+/// Which point of a text lies at its coordinates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Anchor {
     Start,
@@ -16,7 +16,7 @@ pub(crate) enum Anchor {
 }
 
 impl Svg {
-    /// Begins a figure with what a reader who does not see it is told.
+    /// Begins a figure, with its description for readers who cannot see it.
     pub(crate) fn begin(
         width: f64,
         height: f64,
@@ -96,7 +96,7 @@ impl Svg {
             match piece.len() {
                 0 => {}
                 _ if closed => data.push('Z'),
-                // A line without length is drawn as a dot, for its ends are round.
+                // A line without length is drawn as a dot, because its ends are round.
                 1 => data.push_str("h0"),
                 _ => {}
             }
@@ -106,7 +106,7 @@ impl Svg {
         }
     }
 
-    /// Begins a part of which nothing is seen outside the rectangle; coordinates stay as they are.
+    /// Begins a part that is clipped to the rectangle; coordinates stay the same.
     pub(crate) fn begin_window(&mut self, corner: (f64, f64), size: (f64, f64)) {
         let (x, y, w, h) = (number(corner.0), number(corner.1), number(size.0), number(size.1));
         self.push(&format!(
@@ -123,15 +123,14 @@ impl Svg {
     }
 }
 
-/// Returns a coordinate, to a tenth of a pixel. Nothing that is not a number comes here; should it,
-/// it is 0.
+/// Returns a coordinate, to a tenth of a pixel. Callers pass only numbers; anything else becomes 0.
 pub(crate) fn number(value: f64) -> String {
     let tenths = if value.is_finite() { (value * 10.0).round() } else { 0.0 };
     let text = format!("{}", tenths / 10.0);
     if text == "-0" { "0".to_owned() } else { text }
 }
 
-/// Returns the text with what XML would take for its own replaced. Characters XML has no place for
+/// Returns the text with XML's special characters escaped. Characters that XML does not allow
 /// become a space.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());

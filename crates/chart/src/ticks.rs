@@ -4,14 +4,15 @@
 const TICKS_MAX: usize = 100;
 
 /// Returns about `wanted` round numbers (1, 2 or 5 × a power of ten apart) that lie from `from` to
-/// `to`, in order. Empty if the range is; a range that is not one has none.
+/// `to`, in order. An empty or invalid range has none.
 pub fn linear(from: f64, to: f64, wanted: usize) -> Vec<f64> {
     let span = to - from;
     if !span.is_finite() || span <= 0.0 {
         return Vec::new();
     }
     let step = step(span, wanted);
-    // Whole multiples of the step, so that 0.3 is not 0.30000000000000004 many times over.
+    // Whole multiples of the step, so that rounding errors such as 0.30000000000000004 do not add
+    // up.
     let first = (from / step - 1e-9).ceil();
     let last = (to / step + 1e-9).floor();
     let count = ((last - first).max(-1.0) + 1.0).min(TICKS_MAX as f64) as usize;
@@ -19,7 +20,7 @@ pub fn linear(from: f64, to: f64, wanted: usize) -> Vec<f64> {
 }
 
 /// Returns 1, 2 and 5 × powers of ten from `from` to `to`, or only the powers if that would be more
-/// than `wanted`. A range that is not one, or not above 0, has none.
+/// than `wanted`. An invalid range, or one that is not above 0, has none.
 pub fn logarithmic(from: f64, to: f64, wanted: usize) -> Vec<f64> {
     if !(from > 0.0 && to > from && to.is_finite()) {
         return Vec::new();
@@ -47,8 +48,8 @@ pub fn rounded_out(from: f64, to: f64, wanted: usize) -> (f64, f64) {
     (clean((from / step + 1e-9).floor() * step, step), clean((to / step - 1e-9).ceil() * step, step))
 }
 
-/// Returns how a tick is written: with as many digits as the distance between ticks needs,
-/// thousands apart.
+/// Returns the text of a tick, with as many decimals as the distance between ticks needs and its
+/// thousands separated.
 pub fn label(value: f64, distance: f64) -> String {
     let digits = if distance > 0.0 && distance < 1.0 {
         (-distance.log10() - 1e-9).ceil().min(9.0) as usize
@@ -65,8 +66,8 @@ pub fn label(value: f64, distance: f64) -> String {
     format!("{sign}{}{point}{fraction}", thousands(whole))
 }
 
-/// Returns the distance between ticks: the one of 1, 2, 5 × a power of ten that comes nearest to
-/// `wanted` of them.
+/// Returns the distance between ticks: the 1, 2 or 5 × power of ten that comes nearest to `wanted`
+/// ticks.
 fn step(span: f64, wanted: usize) -> f64 {
     let rough = span / wanted.max(1) as f64;
     let power = 10f64.powi(rough.log10().floor() as i32);
@@ -83,7 +84,7 @@ fn step(span: f64, wanted: usize) -> f64 {
     nice * power
 }
 
-/// Returns the value without the dust of its arithmetic.
+/// Returns the value without its rounding error.
 fn clean(value: f64, step: f64) -> f64 {
     let digits = 10f64.powi((-step.log10()).ceil().clamp(0.0, 15.0) as i32 + 1);
     let cleaned = (value * digits).round() / digits;

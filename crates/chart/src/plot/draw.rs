@@ -1,4 +1,4 @@
-//! From a plot to its text.
+//! Draws a plot as SVG text.
 
 use super::{Axis, Plot, Series, Shape};
 use crate::labels::{self, LEADING, TEXT};
@@ -8,11 +8,11 @@ use crate::{Dress, Size, ticks};
 
 /// Distance between a tick and its number.
 const GAP: f64 = 8.0;
-/// Where the drawing ends and names begin.
+/// Distance between the drawing and the names beside it.
 const NAME_GAP: f64 = 10.0;
-/// The most of the width that names beside the lines may take.
+/// Largest share of the width for the names beside the lines.
 const NAMES_SHARE_MAX: f64 = 0.32;
-/// Lines on the edge of the drawing keep their whole width.
+/// Margin of the clipped drawing, so that lines on its edge keep their whole width.
 const BLEED: f64 = 4.0;
 
 /// Distance between two remarks' base lines.
@@ -20,7 +20,7 @@ const REMARK_LEADING: f64 = 20.0;
 
 type Points = Vec<(f64, f64)>;
 
-/// An axis with everything found, and where it lies on the paper.
+/// An axis with all values derived, and its place in the figure.
 struct Scale {
     from: f64,
     to: f64,
@@ -31,7 +31,7 @@ struct Scale {
 }
 
 impl Scale {
-    /// Returns where the value lies on the paper, if it is one this axis has a place for.
+    /// Returns the value's coordinate, or `None` if this axis has no place for it.
     fn place(&self, value: f64) -> Option<f64> {
         let share = if self.logarithmic {
             if value <= 0.0 {
@@ -41,8 +41,8 @@ impl Scale {
         } else {
             (value - self.from) / (self.to - self.from)
         };
-        // A figure is not drawn for what lies a million lengths away; SVG's numbers would not hold
-        // it either.
+        // Values are clamped at a million lengths away: nobody sees them, and SVG's numbers could
+        // not hold them.
         share.is_finite().then(|| self.start + self.length * share.clamp(-1e6, 1e6))
     }
 
@@ -58,7 +58,7 @@ impl Scale {
     }
 }
 
-/// A name to stand beside the drawing.
+/// A name beside the drawing.
 struct Name<'a> {
     class: &'static str,
     text: &'a str,
@@ -80,7 +80,7 @@ pub(super) fn draw(plot: &Plot, size: Size, dress: Dress) -> String {
         );
         top += 28.0;
     }
-    // The lowest figure has no room for any.
+    // The lowest figure has no room for remarks.
     let room = ((size.height - Size::HEIGHT_MIN) / REMARK_LEADING) as usize;
     for (hue, words) in plot.remarks.iter().take(room) {
         let words = labels::fitted_bold(words, size.width - 2.0 * margin);
@@ -233,7 +233,7 @@ impl Frame<'_> {
         }
     }
 
-    /// Returns the points on the paper, in pieces between what is not a number.
+    /// Returns the coordinates of the points, in pieces between the gaps.
     fn pieces(&self, points: &[(f64, f64)]) -> Vec<Points> {
         let place = |(x, y): &(f64, f64)| Some((self.x.place(*x)?, self.y.place(*y)?));
         let thinned = thinned(points);
@@ -256,8 +256,8 @@ fn stairs(points: &[(f64, f64)]) -> Points {
     stairs
 }
 
-/// Returns the points, or of very many the lowest and highest of each small run, in their order.
-/// Gaps stay.
+/// Returns the points. Of more than `POINTS_MAX`, only the lowest and highest of each small run are
+/// kept, in order. Gaps stay.
 fn thinned(points: &[(f64, f64)]) -> Points {
     if points.len() <= Plot::POINTS_MAX {
         return points.to_vec();
@@ -313,7 +313,7 @@ fn scale(axis: &Axis, values: Vec<f64>, start: f64, length: f64, wanted: usize, 
         (from, to) = if axis.logarithmic { (1.0, 10.0) } else { (0.0, 1.0) };
     }
     if to <= from {
-        // One value only: room around it.
+        // With one value only, leave room around it.
         to = if axis.logarithmic { from * 10.0 } else { from + if from == 0.0 { 1.0 } else { from.abs() } };
     }
     let wanted = if axis.whole { wanted.min((to - from).ceil() as usize) } else { wanted }

@@ -15,7 +15,7 @@ fn attribute(tag: &BytesStart<'_>, name: &str) -> String {
     found.map(|found| found.value.into_owned()).unwrap_or_default()
 }
 
-/// Reads the figure as XML, which it must be, and checks that every number in it is one.
+/// Parses the figure as XML and checks that every number in it is a number.
 fn read(svg: &str) -> Vec<Drawn> {
     let mut reader = Reader::from_str(svg);
     let mut drawn: Vec<Drawn> = Vec::new();
