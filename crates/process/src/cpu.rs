@@ -1,36 +1,35 @@
-//! Processor time, as the kernel tells it.
+//! CPU time, as the kernel reports it.
 
 use std::fs;
 use std::io;
 use std::time::Duration;
 
-/// The kernel's unit in `/proc`: on Linux always a hundredth of a second, whatever its own clock
-/// does.
+/// The unit of CPU time in `/proc`: always 1/100 s on Linux, whatever the kernel's own clock rate.
 const TICK: Duration = Duration::from_millis(10);
 
-/// What a core did since the machine started.
+/// How a core has spent its time since the machine started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CoreTime {
-    /// Somebody here worked on it.
+    /// It worked for this machine.
     pub busy: Duration,
     /// It was given to other machines on the same hardware.
     pub stolen: Duration,
 }
 
-/// Returns the processor time process `pid` has used, threads that ended included; to a hundredth
-/// of a second.
+/// Returns the CPU time that process `pid` has used, ended threads included, in steps of 1/100 s.
 ///
 /// # Errors
-/// There is no such process, or the system does not tell.
+/// There is no such process, or the system does not report it.
 pub fn process_time(pid: u32) -> io::Result<Duration> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     ticks_of(&stat).map(time).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// Returns what `core` did since the machine started; `None`: there is no such core.
+/// Returns how `core` has spent its time since the machine started, or `None` if there is no such
+/// core.
 ///
 /// # Errors
-/// The system does not tell.
+/// The system does not report it.
 pub fn core_time(core: usize) -> io::Result<Option<CoreTime>> {
     let stat = fs::read_to_string("/proc/stat")?;
     let told = |(busy, stolen)| CoreTime { busy: time(busy), stolen: time(stolen) };
@@ -41,7 +40,8 @@ fn time(ticks: u64) -> Duration {
     TICK.saturating_mul(u32::try_from(ticks).unwrap_or(u32::MAX))
 }
 
-/// Fields 14 and 15, counted behind the name, which may hold anything.
+/// Returns the sum of fields 14 and 15. They are counted after the name, which may contain
+/// anything.
 fn ticks_of(stat: &str) -> Option<u64> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let user: u64 = fields.next()?.parse().ok()?;

@@ -1,11 +1,11 @@
-//! Processes of ours: told where to run, with their words kept in files, and gone when we are.
+//! Child processes: pinned to cores, with their output in files, and killed when this process ends.
 //!
-//! - [`Program`]: what is to be started, on which cores, with how many descriptors.
-//! - [`Running`]: the process. It is killed when this is dropped, whatever the path there; and by the
-//!   kernel when the thread that started it ends, should we ourselves be killed. A terminal's Ctrl-C
-//!   does not reach it, for it is in a group of its own.
-//! - [`cpu`]: processor time of processes and cores.
-//! - [`allowed_cores`], [`stay_on`]: where this thread, and all it starts, may run.
+//! - [`Program`]: what to start, on which cores, with how many descriptors.
+//! - [`Running`]: the process. Dropping this kills it. If we are killed ourselves, the kernel kills
+//!   it when the thread that started it ends. A terminal's Ctrl-C does not reach it, because it has
+//!   its own process group.
+//! - [`cpu`]: CPU time of processes and cores.
+//! - [`allowed_cores`], [`stay_on`]: the cores for this thread and everything it starts.
 
 pub mod cpu;
 
@@ -24,14 +24,14 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often what is waited for is looked at.
+/// How often a wait checks its condition.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// How many lines of its words are shown when a process failed.
+/// How many lines of a process's output are shown when it fails.
 const LINES_SHOWN: usize = 8;
-/// The longest that one attempt to connect to a listener takes.
+/// Timeout of one attempt to connect to a listener.
 const CONNECT_WITHIN: Duration = Duration::from_secs(3);
 
-/// What went wrong with a process, in a sentence and the last it said.
+/// What went wrong with a process: a sentence and its last output.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProcessError(String);
 
@@ -43,10 +43,10 @@ impl fmt::Display for ProcessError {
 
 impl std::error::Error for ProcessError {}
 
-/// What one does with a process, unless it fails.
+/// Result of an operation on a process.
 pub type Result<T> = std::result::Result<T, ProcessError>;
 
-/// A process to be started.
+/// A process to start.
 #[derive(Debug)]
 pub struct Program {
     name: String,
@@ -56,13 +56,13 @@ pub struct Program {
 }
 
 impl Program {
-    /// Returns a program that will run where this thread may. `name` names the files of its words
-    /// and stands in messages.
+    /// Returns a program that will run on this thread's cores. `name` names its output files and
+    /// appears in messages.
     pub fn new(name: impl Into<String>, program: impl AsRef<OsStr>) -> Self {
         Program::of(name, Command::new(program))
     }
 
-    /// Returns this command as a program that will run where this thread may.
+    /// Returns this command as a program that will run on this thread's cores.
     pub fn of(name: impl Into<String>, command: Command) -> Self {
         Program { name: name.into(), command, cores: None, descriptors: None }
     }
@@ -84,7 +84,7 @@ impl Program {
         self
     }
 
-    /// Takes a variable out of its environment.
+    /// Removes a variable from its environment.
     pub fn without_env(mut self, name: &str) -> Self {
         self.command.env_remove(name);
         self
@@ -96,16 +96,16 @@ impl Program {
         self
     }
 
-    /// Lets it have this many descriptors.
+    /// Sets how many descriptors it may have.
     pub fn descriptors(mut self, count: u32) -> Self {
         self.descriptors = Some(count.into());
         self
     }
 
-    /// Starts it; what it says goes to `NAME.out` and `NAME.err` in `folder`.
+    /// Starts it. Its output goes to `NAME.out` and `NAME.err` in `folder`.
     ///
-    /// Must be called on a thread that lives as long as the process should: the kernel ends it with
-    /// that thread.
+    /// Call it on a thread that lives as long as the process should: the kernel kills the process
+    /// when that thread ends.
     ///
     /// # Errors
     /// The files cannot be written, or the program cannot be run as asked for.
@@ -125,13 +125,14 @@ impl Program {
     }
 }
 
-/// Has the process, before it becomes the program, bind itself to us and take what it was given.
+/// Sets what the process does before it becomes the program: it ties itself to us, and takes its
+/// cores and descriptors.
 #[expect(unsafe_code, reason = "nothing else does something in a process before it becomes the program")]
 fn prepare(command: &mut Command, cores: Option<CpuSet>, descriptors: Option<u64>) {
     let us = std::process::id();
     let before_exec = move || {
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-        // If we ended before the line above, nobody would tell the process.
+        // If we ended before the line above, the kernel would not signal the process.
         let parent = rustix::process::getppid().map(Pid::as_raw_pid);
         if parent.and_then(|pid| u32::try_from(pid).ok()) != Some(us) {
             return Err(io::ErrorKind::BrokenPipe.into());
@@ -146,7 +147,7 @@ fn prepare(command: &mut Command, cores: Option<CpuSet>, descriptors: Option<u64
     unsafe { command.pre_exec(before_exec) };
 }
 
-/// A process of ours. Killed with SIGKILL, at once, when this is dropped.
+/// A child process. Dropping this kills it at once, with SIGKILL.
 #[derive(Debug)]
 #[must_use = "it is killed when this is dropped"]
 pub struct Running {
@@ -157,33 +158,33 @@ pub struct Running {
 }
 
 impl Running {
-    /// Returns its number.
+    /// Returns its process ID.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Returns what it said on standard output so far.
+    /// Returns its standard output so far.
     pub fn said(&self) -> String {
         read(&self.out)
     }
 
-    /// Returns what it said on standard error so far.
+    /// Returns its standard error so far.
     pub fn complained(&self) -> String {
         read(&self.err)
     }
 
-    /// Returns how it ended, if it has.
+    /// Returns its exit status, or `None` if it still runs.
     ///
     /// # Errors
-    /// The system does not tell.
+    /// The system does not report it.
     pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
         self.child.try_wait().map_err(|error| ProcessError(format!("{}: {error}", self.name)))
     }
 
-    /// Goes on if it still runs.
+    /// Checks that it still runs.
     ///
     /// # Errors
-    /// It has ended; with the last it said.
+    /// It has ended; the error has its last output.
     pub fn must_run(&mut self) -> Result<()> {
         match self.ended()? {
             None => Ok(()),
@@ -191,7 +192,7 @@ impl Running {
         }
     }
 
-    /// Returns the last lines it said.
+    /// Returns the last lines of its output.
     pub fn last_words(&self) -> String {
         let all = self.said() + &self.complained();
         let lines: Vec<&str> = all.lines().collect();
@@ -202,10 +203,10 @@ impl Running {
         Err(ProcessError(format!("{} {what}:\n{}", self.name, self.last_words())))
     }
 
-    /// Waits until `ready` gives something.
+    /// Waits until `ready` returns a value.
     ///
     /// # Errors
-    /// The process ends first, or `patience` does.
+    /// The process ends first, or `patience` runs out.
     pub fn wait_for<T>(
         &mut self,
         what: &str,
@@ -225,12 +226,13 @@ impl Running {
         }
     }
 
-    /// Sends it a signal. One that has ended already gets none.
+    /// Sends it a signal, unless it has ended.
     pub fn signal(&self, signal: Signal) {
         let _ = rustix::process::kill_process(Pid::from_child(&self.child), signal);
     }
 
-    /// Asks it to end, as an operator does, and waits until it has; returns how.
+    /// Sends SIGTERM, as an operator does, waits until the process has ended and returns its exit
+    /// status.
     ///
     /// # Errors
     /// It does not end within `patience`.
@@ -239,7 +241,7 @@ impl Running {
         self.wait(patience)
     }
 
-    /// Waits until it has ended; returns how.
+    /// Waits until it has ended and returns its exit status.
     ///
     /// # Errors
     /// It does not end within `patience`.
@@ -256,10 +258,10 @@ impl Running {
         }
     }
 
-    /// Waits until somebody accepts connections at `address`.
+    /// Waits until a listener accepts connections at `address`.
     ///
     /// # Errors
-    /// The process ends first, or `patience` does.
+    /// The process ends first, or `patience` runs out.
     pub fn wait_for_listener(&mut self, address: SocketAddr, patience: Duration) -> Result<()> {
         let what = format!("answer at {address}");
         self.wait_for(&what, patience, |_| {
@@ -270,14 +272,14 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may be gone already; then there is nothing left to do.
+        // It may have ended already; then there is nothing left to do.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Returns an address on loopback that nobody listens on. Another process could take it before it
-/// is used; the process told to listen there then says so.
+/// Returns a free loopback address. If another process takes it first, the process that is to
+/// listen there reports that.
 ///
 /// # Errors
 /// There is no free port.
@@ -295,13 +297,13 @@ pub fn listening_address(said: &str) -> Option<SocketAddr> {
 /// Returns the cores this thread may run on, in order.
 ///
 /// # Errors
-/// The system does not tell.
+/// The system does not report it.
 pub fn allowed_cores() -> io::Result<Vec<usize>> {
     let set = rustix::thread::sched_getaffinity(None)?;
     Ok((0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect())
 }
 
-/// Keeps this thread, and all it starts from now on, on these cores.
+/// Pins this thread, and everything it starts from now on, to these cores.
 ///
 /// # Errors
 /// This machine has none of them, or forbids it.
@@ -309,10 +311,10 @@ pub fn stay_on(cores: &[usize]) -> io::Result<()> {
     Ok(rustix::thread::sched_setaffinity(None, &set_of(cores))?)
 }
 
-/// Lets this process have `count` descriptors; its hard limit stays.
+/// Sets this process's soft limit of descriptors to `count`; its hard limit stays.
 ///
 /// # Errors
-/// So many are above the hard limit.
+/// `count` is above the hard limit.
 pub fn allow_descriptors(count: u32) -> io::Result<()> {
     let limit = Rlimit { current: Some(count.into()), ..rustix::process::getrlimit(Resource::Nofile) };
     Ok(rustix::process::setrlimit(Resource::Nofile, limit)?)
@@ -327,7 +329,7 @@ fn set_of(cores: &[usize]) -> CpuSet {
 }
 
 fn read(path: &Path) -> String {
-    // A log that is not there yet is an empty one.
+    // A missing file counts as empty output.
     fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
 }
 
