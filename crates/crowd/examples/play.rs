@@ -1,6 +1,6 @@
 //! Plays a journey file: `cargo run -p suimon-crowd --example play -- URL FILE [SECONDS [USERS]]`.
 //!
-//! A tool for this crate's own testing; the command for people is `suimon crowd`.
+//! A tool for testing this crate; users run `suimon crowd`.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -1,5 +1,4 @@
-//! Judging an answer: is it what the step expects, what is kept from it, or when may one come
-//! again.
+//! Judges a response: whether it is what the step expects, which values to keep, and when to retry.
 
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
@@ -12,36 +11,36 @@ use crate::html::input_value;
 use crate::jar::line_of;
 use crate::trouble::Trouble;
 
-/// A longer value is no value.
+/// A captured value that is longer counts as missing.
 const VALUE_BYTES_MAX: usize = 8 * 1024;
 
-/// A whole answer.
+/// A complete response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
-    /// Empty if nobody wants to look into it.
+    /// Empty if the step does not need it.
     pub(crate) body: Vec<u8>,
 }
 
-/// Why an answer is not a good one, and how long it asks to wait, if it does.
+/// Why a response is not good, and how long it asks to wait, if it does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Refusal {
     pub(crate) trouble: Trouble,
     pub(crate) retry_after: Option<Duration>,
 }
 
-/// Returns whether judging an answer to `step` needs its body.
+/// Returns whether judging a response to `step` needs its body.
 pub(crate) fn needs_body(step: &Step) -> bool {
     let in_body = |capture: &Capture| !matches!(capture.source, Source::Header(_));
     !step.expect.texts.is_empty() || step.captures.iter().any(in_body)
 }
 
 impl Answer {
-    /// Returns the values to keep, if the answer is what `step` expects.
+    /// Returns the values to keep, if the response is what `step` expects.
     ///
     /// # Errors
-    /// Fails with what is wrong with it.
+    /// Fails with what is wrong with the response.
     pub(crate) fn judge(&self, step: &Step) -> Result<Vec<(String, String)>, Refusal> {
         if !step.expect.allows(self.status) {
             return Err(self.refusal());
@@ -64,8 +63,8 @@ impl Answer {
         matches!(self.status, 429 | 503).then(|| retry_after(&self.headers)).flatten()
     }
 
-    /// Returns whether it is a page of a waiting room with a place in it. An admitted visitor's
-    /// ticket is taken away: a cookie without a value.
+    /// Returns whether it is a waiting page with a position: it sets a ticket cookie. A ticket
+    /// cookie without a value removes an admitted visitor's ticket, and does not count.
     pub(crate) fn gives_place(&self) -> bool {
         let is_ticket = |cookie: &http::HeaderValue| {
             let pair = cookie.to_str().ok().and_then(|text| text.split(';').next()?.split_once('='));

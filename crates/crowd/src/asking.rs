@@ -1,4 +1,4 @@
-//! From a step and what is known so far to a request.
+//! Builds a request from a step and the values captured so far.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ const OUR_NAME: &str = concat!("suimon-crowd/", env!("CARGO_PKG_VERSION"));
 /// Returns the request of `step`.
 ///
 /// # Errors
-/// Fails if a value is missing, or makes no request.
+/// Fails if a value is missing, or cannot be part of a request.
 pub(crate) fn request(
     step: &Step,
     base: &BaseUrl,

@@ -1,4 +1,4 @@
-//! The value of an HTML `<input>`, and no more of HTML than that takes.
+//! Reads the value of an HTML `<input>`, and only as much HTML as that takes.
 
 /// Returns the `value` of the first `<input>` named `name`, its character references resolved.
 pub(crate) fn input_value(html: &str, name: &str) -> Option<String> {
@@ -29,7 +29,7 @@ fn after_tag_name<'h>(text: &'h str, name: &str) -> Option<&'h str> {
     (head.eq_ignore_ascii_case(name) && ends).then_some(rest)
 }
 
-/// Returns the attributes up to the tag's end, and what is behind it.
+/// Returns the attributes up to the tag's end, and the text after it.
 fn attributes(mut text: &str) -> (Vec<(&str, &str)>, &str) {
     let blank = |c: char| c.is_ascii_whitespace() || c == '/';
     let mut found = Vec::new();
@@ -67,8 +67,7 @@ fn attribute_value(text: &str) -> (&str, &str) {
     text.split_at(ends)
 }
 
-/// Resolves the character references that servers write into attribute values; others stay as they
-/// are.
+/// Resolves the character references that servers write into attribute values. Others are kept.
 fn resolve(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -8,19 +8,20 @@ use suimon_model::Instant;
 
 use crate::target::BaseUrl;
 
-/// How the names of cookies with tickets begin, on plain connections and on encrypted ones; the
-/// line follows.
+/// How the names of ticket cookies begin, on plain and on encrypted connections. The line's name
+/// follows.
 const TICKETS: [&str; 2] = ["suimon-ticket-", "__Host-suimon-ticket-"];
 
-/// The most cookies kept; then the oldest goes. (RFC 6265 asks for at least 50 a domain.)
+/// The most cookies kept; beyond that the oldest is removed. (RFC 6265 asks for at least 50 per
+/// domain.)
 const COOKIES_MAX: usize = 64;
-/// A longer `Set-Cookie` is left unread.
+/// A longer `Set-Cookie` is ignored.
 const COOKIE_BYTES_MAX: usize = 8 * 1024;
 
 /// One user's cookies.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Jar {
-    /// In the order they were first set.
+    /// In the order in which they were first set.
     kept: Vec<Kept>,
 }
 
@@ -29,11 +30,11 @@ struct Kept {
     name: String,
     value: String,
     path: String,
-    /// `None`: as long as the visit lasts.
+    /// `None`: a session cookie, kept as long as the visit lasts.
     ends: Option<Instant>,
 }
 
-/// A place in line, as a cookie holds it.
+/// A ticket, as a cookie holds it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TicketCookie<'a> {
     pub(crate) name: &'a str,
@@ -49,15 +50,15 @@ impl Jar {
         Jar { kept: vec![Kept { name, value, path, ends: None }] }
     }
 
-    /// Returns the ticket it holds; of several, that of the line that came last.
+    /// Returns the ticket it holds; of several, the one whose line came last.
     pub(crate) fn ticket(&self) -> Option<TicketCookie<'_>> {
         let ticket = |kept: &'_ Kept| line_of(&kept.name).is_some();
         let kept = self.kept.iter().rfind(|kept| ticket(kept))?;
         Some(TicketCookie { name: &kept.name, value: &kept.value, line: line_of(&kept.name)? })
     }
 
-    /// Takes one `Set-Cookie` of an answer to a request for `path`. What a browser would not take
-    /// is not taken.
+    /// Stores one `Set-Cookie` of a response to a request for `path`. Ignores cookies that a
+    /// browser would ignore.
     pub(crate) fn store(&mut self, base: &BaseUrl, path: &str, header: &HeaderValue, now: Instant) {
         let Some(cookie) = header.to_str().ok().filter(|text| text.len() <= COOKIE_BYTES_MAX) else { return };
         let Ok(cookie) = Cookie::parse(cookie) else { return };
@@ -111,7 +112,7 @@ impl Jar {
     }
 }
 
-/// Returns when the cookie ends, by `Max-Age` before `Expires`.
+/// Returns when the cookie expires. `Max-Age` takes precedence over `Expires`.
 fn ends(cookie: &Cookie<'_>, now: Instant) -> Option<Instant> {
     if let Some(age) = cookie.max_age() {
         return Some(now + Duration::try_from(age).unwrap_or_default());
@@ -141,7 +142,7 @@ fn matches(cookie_path: &str, path: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || cookie_path.ends_with('/') || rest.starts_with('/'))
 }
 
-/// Returns which line a cookie of this name has a ticket of, if it is such a cookie.
+/// Returns the line of a ticket cookie with this name, or `None` for another cookie.
 pub(crate) fn line_of(cookie: &str) -> Option<&str> {
     TICKETS.iter().find_map(|prefix| cookie.strip_prefix(prefix))
 }

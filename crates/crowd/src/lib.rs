@@ -1,12 +1,12 @@
 //! Plays a workload over real HTTP and measures as the visitor sees it.
 //!
-//! One thread holds a thousand users. Each has cookies of his own and, like a browser, one
-//! connection that is kept while it can be; when his patience ends he closes it. Nothing is known
-//! of the server but what its answers say.
+//! One thread plays a thousand users. Each has its own cookies and, like a browser, one connection
+//! that is kept as long as possible. When the user's patience ends, the connection is closed. The
+//! crowd knows nothing of the server except what its responses say.
 //!
-//! - [`run`]: plays a workload against a base URL until its time is over, everybody is done, or it
+//! - [`run`]: plays a workload against a base URL until its time is over, all users are done, or it
 //!   is told to stop.
-//! - [`Progress`]: what is shown each second meanwhile.
+//! - [`Progress`]: what is shown each second during the run.
 //! - [`Report`]: what the visitors saw, as JSON and as a table.
 //! - [`SHOP_JOURNEY`]: the journey file of the shop of the paper.
 

@@ -1,7 +1,7 @@
-//! A visitor in a waiting room: what the page's script does, and what people do with it.
+//! A visitor in a waiting room: what the waiting page's script does, and what people do with it.
 //!
-//! Played on what the answers say: a ticket in a cookie means a place in line; its JSON twin at the
-//! same address says how things stand and when to ask again.
+//! It reacts only to responses. A ticket in a cookie means a position in line. A poll at the same
+//! address returns JSON with the position's status and the time of the next poll.
 
 mod farm;
 mod forge;
@@ -25,33 +25,33 @@ use suimon_workload::{InLine, Manner};
 use crate::answer::Answer;
 use crate::target::BaseUrl;
 
-/// Waits that are kept whole for the report; of more only the first are, and only they are judged.
+/// Most waits kept for the report. If there are more, only the first are kept and judged.
 const WAITS_MAX: usize = 100_000;
 const POLL: HeaderName = HeaderName::from_static("suimon-poll");
 const TICKET: HeaderName = HeaderName::from_static("suimon-ticket");
-/// How long the page announces its visitor's turn before it lets them in, unless told otherwise.
+/// How long the page announces a visitor's turn before it enters, unless told otherwise.
 pub(crate) const ENTERING: Duration = Duration::from_secs(5);
-/// How long after the page's arrival the script asks for the first time, seconds.
+/// Time from the page's arrival to the script's first poll, seconds.
 const FIRST_POLL: (f64, f64) = (2.0, 4.0);
-/// How long the script waits before it asks again, without an answer.
+/// How long the script waits before it polls again, if a poll got no response.
 const UNANSWERED: Duration = Duration::from_secs(30);
 /// How long visitors who close the tab stay away, seconds.
 const AWAY: (f64, f64) = (60.0, 180.0);
-/// Of what was told during one wait so much is kept.
+/// Most predicted waits kept per wait.
 const TOLD_MAX: usize = 64;
-/// With less time left than this when it was told, seconds, a wait says nothing of an estimate.
+/// A predicted wait is judged only if at least this much time was left, seconds.
 const JUDGED_FROM_S: f64 = 30.0;
 
 /// Who waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Who {
-    /// Somebody who wants one place.
+    /// A visitor with one ticket.
     Visitor,
-    /// Somebody who wants more: the wait is that of one place of theirs, and all but one come to
-    /// nothing.
+    /// A visitor with several tickets. Each wait is that of one ticket, and at most one of them is
+    /// admitted.
     Farmer,
-    /// Somebody who wants a better place: the wait is that of their own.
+    /// A visitor who tries edited tickets. The wait is that of the visitor's own ticket.
     Forger,
 }
 
@@ -65,34 +65,35 @@ impl From<Manner> for Who {
     }
 }
 
-/// One wait in line, from the page to the session's first good answer or the end of patience.
+/// One wait in line, from the waiting page to the session's first good response or the end of
+/// patience.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct LineWait {
-    /// Whose.
+    /// Who waited.
     pub who: Who,
-    /// Which line: what its tickets' cookies have at the end of their name.
+    /// The line's name, as at the end of its ticket cookies' names.
     pub line: String,
-    /// When it began, seconds since the run did.
+    /// When it began, seconds since the run began.
     pub from_s: f64,
-    /// How long it took.
+    /// How long it took, seconds.
     pub waited_s: f64,
-    /// Whether the visitor got in.
+    /// Whether the visitor was admitted.
     pub entered: bool,
-    /// The number drawn, counted from 1, if it is told.
+    /// The position, counted from 1, if it was shown.
     pub position: Option<u64>,
     /// Whether the visitor closed the tab for a while.
     pub away: bool,
     /// Requests of the page's script.
     pub polls: u32,
-    /// What was told of the time left, the earliest first. Of more than 64 every second was left
-    /// out, but for the first and the first after a minute.
+    /// The predicted waits that were shown, the earliest first. If there are more than 64, every
+    /// second one is left out, except the first and the first after a minute.
     pub told: Vec<LineTold>,
 }
 
-/// What a visitor was told of the time left.
+/// A predicted wait that a visitor was shown.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct LineTold {
-    /// So long after the wait began, seconds.
+    /// When it was shown, seconds since the wait began.
     pub after_s: f64,
     /// Seconds left, at least.
     pub low_s: f64,
@@ -100,7 +101,7 @@ pub struct LineTold {
     pub high_s: f64,
 }
 
-/// What the twin says, as far as a script needs it.
+/// The response to a poll, as far as a script needs it.
 #[derive(Debug, Deserialize)]
 struct WaitNoticeJson {
     state: String,
@@ -115,9 +116,9 @@ struct WaitNoticeJson {
 #[derive(Debug)]
 pub(crate) struct Waiting {
     began: Instant,
-    /// Leaves for good then.
+    /// When the visitor leaves for good.
     gives_up: Option<Instant>,
-    /// Does not ask between these.
+    /// From when to when the visitor is away and does not poll.
     away: Option<(Instant, Instant)>,
     seen: LineWait,
 }
@@ -125,16 +126,16 @@ pub(crate) struct Waiting {
 /// What comes next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum NextInLine {
-    /// To ask how things stand, then.
+    /// Poll at this time.
     Poll(Instant),
-    /// To ask for the page itself, then.
+    /// Ask for the page itself at this time.
     Enter(Instant),
-    /// To give up, then.
+    /// Give up at this time.
     GiveUp(Instant),
 }
 
 impl NextInLine {
-    /// Returns when.
+    /// Returns the time of this action.
     pub(crate) const fn at(self) -> Instant {
         match self {
             NextInLine::Poll(at) | NextInLine::Enter(at) | NextInLine::GiveUp(at) => at,
@@ -143,12 +144,13 @@ impl NextInLine {
 }
 
 impl LineWait {
-    /// A wait shown this many seconds after the beginning, or later, rests on more than the first
-    /// guess.
+    /// A predicted wait shown this many seconds after the beginning, or later, rests on more than
+    /// the first guess.
     pub const SETTLED_S: f64 = 60.0;
 
-    /// Returns what was told first from `from_s` seconds after the beginning on, and how long it
-    /// took from then on, seconds, if that was long enough to judge what was told by.
+    /// Returns the first predicted wait shown at `from_s` seconds after the beginning or later, and
+    /// how long it took from then on, seconds. Returns `None` if that time is too short to judge
+    /// the prediction.
     pub fn judged(&self, from_s: f64) -> Option<(LineTold, f64)> {
         let told = self.told.iter().find(|told| told.after_s >= from_s)?;
         let left = self.waited_s - told.after_s;
@@ -157,7 +159,7 @@ impl LineWait {
 }
 
 impl Waiting {
-    /// Returns a visitor who has just been shown the page.
+    /// Returns a visitor who has just got the waiting page.
     pub(crate) fn begin(now: Instant, line: String, who: Who, policy: &InLine, rng: &mut Rng) -> Self {
         let away = rng.chance(policy.away).then(|| {
             let from = now + suimon_model::seconds(rng.between(0.0, 300.0));
@@ -183,12 +185,12 @@ impl Waiting {
         }
     }
 
-    /// Returns when the script asks for the first time.
+    /// Returns the script's first poll.
     pub(crate) fn first(&mut self, now: Instant, rng: &mut Rng) -> NextInLine {
         self.at(now, suimon_model::seconds(rng.between(FIRST_POLL.0, FIRST_POLL.1)))
     }
 
-    /// Takes in what the twin has answered; `None`: nobody did.
+    /// Takes the response to a poll; `None`: there was none.
     pub(crate) fn answered(&mut self, now: Instant, answer: Option<&Answer>) -> NextInLine {
         self.seen.polls += 1;
         let Some(answer) = answer else { return self.at(now, UNANSWERED) };
@@ -206,8 +208,8 @@ impl Waiting {
             self.seen.told.push(LineTold { after_s: now.secs_since(self.began), low_s, high_s });
         }
         match notice.state.as_str() {
-            // At the gate: a client that asks for the page there is held until it is admitted, as
-            // the page's script is.
+            // At the session gate: a client that asks for the page now is held until it is
+            // admitted, as the page's script is.
             "next" => NextInLine::Enter(now),
             "your_turn" => {
                 let after = notice.enter_after_s.map_or(ENTERING, suimon_model::seconds);
@@ -218,12 +220,12 @@ impl Waiting {
         }
     }
 
-    /// Returns the number drawn, counted from 1, if it was told.
+    /// Returns the position, counted from 1, if it was shown.
     pub(crate) fn position(&self) -> Option<u64> {
         self.seen.position
     }
 
-    /// Takes note that the visitor got in, or gave up, and returns the whole wait.
+    /// Notes that the visitor was admitted or gave up, and returns the whole wait.
     pub(crate) fn end(mut self, now: Instant, entered: bool) -> LineWait {
         self.seen.waited_s = now.secs_since(self.began);
         self.seen.entered = entered;
@@ -246,21 +248,21 @@ impl Waiting {
     }
 }
 
-/// How a place stands, as the twin says it.
+/// The status of a position, as a poll returns it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PollResult {
-    /// There is such a place, and it is not its turn yet.
+    /// The position exists, and its turn has not come.
     NotYet,
-    /// There is, and its holder may come in.
+    /// The position exists, and its turn has come.
     Due,
-    /// It is not said of any place.
+    /// The response is not about any position.
     Unknown,
 }
 
-/// Returns how the place stands that was asked for.
+/// Returns the status of the position that was polled.
 pub(crate) fn standing(answer: Option<&Answer>) -> PollResult {
     let Some(answer) = answer else { return PollResult::Unknown };
-    // The page does not say so to a visitor without a place.
+    // A visitor without a position never gets this status.
     if answer.status == StatusCode::NO_CONTENT.as_u16() {
         return PollResult::Due;
     }
@@ -272,7 +274,7 @@ pub(crate) fn standing(answer: Option<&Answer>) -> PollResult {
     }
 }
 
-/// Returns the script's request for the page at `path`; or a program's, that has its ticket in a
+/// Returns the script's poll for the page at `path`; or a program's poll, with its ticket in a
 /// header.
 pub(crate) fn poll(
     base: &BaseUrl,
@@ -295,7 +297,8 @@ pub(crate) fn poll(
     Some(request)
 }
 
-/// Leaves out every second, but for the first and the first that was told after a minute.
+/// Removes every second predicted wait, except the first and the first that was shown after a
+/// minute.
 fn thin_out(told: &mut Vec<LineTold>) {
     let settled = told.iter().position(|told| told.after_s >= LineWait::SETTLED_S);
     let mut index = 0..;

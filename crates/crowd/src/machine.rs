@@ -4,7 +4,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
-/// Descriptors beyond one a user: the runtime's own, the standard streams, a caller's files.
+/// Descriptors beyond one per user: the runtime's, the standard streams, a caller's files.
 const DESCRIPTORS_BESIDE: u64 = 64;
 
 /// Returns the CPU time this thread has used so far.
@@ -12,13 +12,14 @@ pub(crate) fn thread_cpu_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
-/// Makes sure that this process may hold `users` connections, raising its own limit where it may.
+/// Makes sure that this process may hold `users` connections. Raises the soft limit if needed and
+/// possible.
 ///
 /// # Errors
-/// Fails with how many descriptors are needed and how many there can be.
+/// Fails with the number of descriptors needed and the number allowed.
 pub(crate) fn ensure_descriptors(users: u32) -> Result<(), (u64, u64)> {
     let needed = u64::from(users) + DESCRIPTORS_BESIDE;
-    // Without a limit there are as many as anybody wants.
+    // No limit: any number is allowed.
     let Rlimit { current: Some(current), maximum } = getrlimit(Resource::Nofile) else { return Ok(()) };
     if current >= needed {
         return Ok(());

@@ -1,10 +1,10 @@
-//! Durations, summed up.
+//! A summary of durations.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use suimon_statistics::Histogram;
 
-/// Some durations, summed up. All zero if there were none.
+/// A summary of durations, in seconds. All zero if there were none.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Quantiles {
     /// How many.
@@ -40,7 +40,7 @@ impl Quantiles {
         }
     }
 
-    /// Returns the sum of these, exactly.
+    /// Returns the exact summary of these durations.
     pub(crate) fn of_seconds(mut seconds: Vec<f64>) -> Self {
         seconds.sort_by(f64::total_cmp);
         let count = seconds.len();

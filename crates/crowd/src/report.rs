@@ -13,16 +13,17 @@ use crate::line::LineReport;
 use crate::quantiles::Quantiles;
 use crate::user::Books;
 
-/// Bins to each doubling in the distribution: 64 ÷ 8 = 8.
+/// The histogram's 64 bins per doubling are merged in groups of 8: the report has 64 ÷ 8 = 8 per
+/// doubling.
 const BINS_MERGED: usize = 8;
 
-/// What the visitors saw. Counts and times are of the measured time, unless they say otherwise.
-/// Times are in seconds.
+/// What the visitors saw. Counts and times cover the measured time, unless noted otherwise. Times
+/// are in seconds.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Report {
-    /// Where the crowd went.
+    /// The URL that the crowd visited.
     pub base_url: String,
-    /// The seed everything random followed from.
+    /// The seed of all random choices.
     pub seed: u64,
     /// Why the run ended.
     pub ended: Ended,
@@ -30,9 +31,9 @@ pub struct Report {
     pub started_unix_s: f64,
     /// How long it took, warm-up included.
     pub duration_s: f64,
-    /// The part of it that was not measured.
+    /// Its unmeasured beginning.
     pub warmup_s: f64,
-    /// The part of it that was.
+    /// Its measured part.
     pub measured_s: f64,
 
     /// Sessions completed per second.
@@ -41,62 +42,61 @@ pub struct Report {
     pub sessions_begun: u64,
     /// Sessions completed.
     pub sessions_completed: u64,
-    /// Sessions left by their visitors before the end, though nothing had gone wrong.
+    /// Sessions that visitors left before the end without any failure.
     #[serde(default)]
     pub sessions_left: u64,
     /// Sessions given up.
     pub sessions_gave_up: u64,
     /// Sessions under way at the end.
     pub sessions_under_way: u64,
-    /// Sessions that failed at least once behind their first step.
+    /// Sessions with at least one failure after their first step.
     pub sessions_failed_inside: u64,
-    /// Time-outs, errors and refusals behind the first step; each one counts.
+    /// Time-outs, errors and refusals after the first step; each one counts.
     pub mid_session_failures: u64,
-    /// Time-outs and errors at the first step, and refusals there that did not say when to come
-    /// again.
+    /// Time-outs and errors at the first step, and refusals there without a time to retry.
     pub first_step_failures: u64,
-    /// Failures by step (`kind/step` where there are several kinds): the two numbers above, taken
-    /// apart.
+    /// The failures of both numbers above by step (`kind/step` where there are several kinds).
     pub failures_by_step: BTreeMap<String, u64>,
     /// The same failures by kind.
     pub failures_by_kind: BTreeMap<String, u64>,
-    /// Refusals at the first step that said when to come again, and gave no place; no failures.
+    /// Refusals at the first step with a time to retry and without a position. They are not
+    /// failures.
     pub refusals: u64,
-    /// Answers at the first step that showed a place in line; no failures, either.
+    /// Waiting pages at the first step. They are not failures, either.
     #[serde(default)]
     pub waiting_pages: u64,
-    /// Good answers that lost their value, because their session failed later.
+    /// Good responses that were wasted, because their session failed later.
     pub wasted_requests: u64,
     /// Requests sent.
     pub requests: u64,
     /// Requests sent, per second.
     pub requests_per_s: f64,
-    /// Requests sent twice because a kept connection turned out to be closed; of the whole run.
+    /// Requests sent again because a kept connection turned out to be closed; over the whole run.
     pub reconnects: u64,
-    /// Users who did not start because too many were there already (open arrivals); of the whole
+    /// Users who did not start because too many were active already (open arrivals); over the whole
     /// run.
     pub users_not_started: u64,
 
-    /// From a session's first request to its last answer, of the completed ones.
+    /// From a session's first request to its last response, of completed sessions.
     pub session_time: Quantiles,
     /// The same, in bins.
     pub session_time_distribution: Vec<Bin>,
-    /// From a session's first request to its first step's good answer, refusals and retries
-    /// included.
+    /// From a session's first request to its first step's good response, including refusals and
+    /// retries.
     pub first_step_wait: Quantiles,
-    /// Each step's good answers, in the order of the journeys.
+    /// The steps, in the order of the journeys.
     pub steps: Vec<StepReport>,
     /// Every second of the run, warm-up included.
     pub series: Vec<SecondReport>,
 
-    /// What visitors saw of a waiting room; of the whole run.
+    /// What visitors saw of a waiting room; over the whole run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<LineReport>,
 
-    /// The crowd's own CPU time ÷ time: above 0.8 or so it was the bottleneck, and this measures
-    /// the crowd.
+    /// The crowd's own CPU time ÷ time. Above about 0.8 the crowd was the bottleneck, and the
+    /// report measures the crowd instead of the server.
     pub crowd_cpu_share: f64,
-    /// How much later than planned requests were sent: the crowd's own slowness.
+    /// Delay between the planned and the actual time of sending requests: the crowd's own slowness.
     pub send_delay: Quantiles,
 }
 
@@ -106,7 +106,7 @@ pub struct Report {
 pub enum Ended {
     /// Its time was over.
     TimeOver,
-    /// Everybody was done.
+    /// All users were done.
     AllDone,
     /// It was told to stop.
     Interrupted,
@@ -115,9 +115,9 @@ pub enum Ended {
 /// One bin of a distribution.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Bin {
-    /// From here on.
+    /// Lower bound, inclusive.
     pub from_s: f64,
-    /// Up to, not including.
+    /// Upper bound, exclusive.
     pub to_s: f64,
     /// How many.
     pub count: u64,
@@ -132,19 +132,19 @@ pub struct StepReport {
     pub step: String,
     /// Failures.
     pub failures: u64,
-    /// Refusals, of which those behind the first step are failures as well.
+    /// Refusals. Those after the first step are also failures.
     pub refusals: u64,
-    /// Answers that showed a place in line.
+    /// Waiting pages.
     #[serde(default)]
     pub waiting_pages: u64,
-    /// Time to its good answers.
+    /// Time to its good responses.
     pub time: Quantiles,
 }
 
 /// What happened in one second.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SecondReport {
-    /// Which, from 0.
+    /// Its index, from 0.
     pub at_s: u64,
     /// Sessions begun.
     pub begun: u32,
@@ -155,7 +155,7 @@ pub struct SecondReport {
     pub left: u32,
     /// Sessions given up.
     pub gave_up: u32,
-    /// Failures behind the first step.
+    /// Failures after the first step.
     pub mid_session_failures: u32,
     /// Failures at the first step.
     pub first_step_failures: u32,
@@ -170,7 +170,7 @@ pub struct SecondReport {
     pub under_way: u32,
 }
 
-/// What a report is made from.
+/// The data for a report.
 pub(crate) struct Facts<'a> {
     pub(crate) base_url: &'a str,
     pub(crate) workload: &'a Workload,

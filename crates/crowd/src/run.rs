@@ -1,4 +1,4 @@
-//! A run: users start, time passes, somebody is told how it goes, and in the end there is a report.
+//! A run: users start, progress is reported each second, and a report follows at the end.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -22,27 +22,28 @@ use crate::report::{Ended, Facts, Report};
 use crate::target::BaseUrl;
 use crate::user::{Books, Clock, Shared, play};
 
-/// Somebody who is told how it goes.
+/// Receives progress reports.
 pub type OnProgress = Box<dyn FnMut(&Progress) + Send>;
 
-/// What is to be played, where, and for how long.
+/// What to play, where, and for how long.
 pub struct Options {
-    /// Where: `http://host:port`, and a path that stands before every step's path.
+    /// Target URL: `http://host:port`, optionally with a path that is prefixed to every step's
+    /// path.
     pub base_url: String,
-    /// What.
+    /// The workload to play.
     pub workload: Workload,
     /// Replaces the workload's own seed.
     pub seed: Option<u64>,
     /// Time that is played but not measured.
     pub warmup: Duration,
-    /// Time that is measured; then the run ends, whatever is under way. `None`: until everybody is
-    /// done, which a workload without end is refused.
+    /// Time that is measured; then the run ends, even if sessions are under way. `None`: until all
+    /// users are done; not allowed for an endless workload.
     pub measure: Option<Duration>,
-    /// Is told each second how it goes.
+    /// Called each second with the progress.
     pub progress: Option<OnProgress>,
 }
 
-/// How it goes. Counts are of the whole run so far.
+/// The progress of a run. Counts cover the whole run so far.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Progress {
     /// Seconds since the run began.
@@ -51,7 +52,7 @@ pub struct Progress {
     pub measuring: bool,
     /// Seconds until the run ends, if that is known.
     pub left_s: Option<f64>,
-    /// Users there are now.
+    /// Current users.
     pub users: u64,
     /// Sessions under way.
     pub sessions_under_way: u64,
@@ -59,13 +60,13 @@ pub struct Progress {
     pub sessions_completed: u64,
     /// Sessions completed since the last snapshot, per second.
     pub sessions_per_s: f64,
-    /// Failures behind the first step.
+    /// Failures after the first step.
     pub mid_session_failures: u64,
     /// Failures at the first step.
     pub first_step_failures: u64,
-    /// Refusals at the first step that said when to come again, and gave no place.
+    /// Refusals at the first step with a time to retry and without a position.
     pub refusals: u64,
-    /// Answers that showed a place in line.
+    /// Waiting pages.
     #[serde(default)]
     pub waiting_pages: u64,
     /// Visitors who wait in line now.
@@ -91,7 +92,7 @@ impl fmt::Display for Progress {
             "{phase} | {} done, {:.1}/s | {} inside, {} in line | lost {} inside, {} at the start | {} refused | CPU {:.0} %",
             self.sessions_completed,
             self.sessions_per_s,
-            // A visitor in line is no session of the application's yet.
+            // A visitor in line is not a session of the application yet.
             self.sessions_under_way.saturating_sub(self.in_line),
             self.in_line,
             self.mid_session_failures,
@@ -107,9 +108,9 @@ impl fmt::Display for Progress {
 pub enum CrowdError {
     /// The base URL cannot be used; the sentence says why.
     BadUrl(String),
-    /// The workload goes on for ever and no time was given.
+    /// The workload is endless and no time was given.
     Endless,
-    /// There are no kinds of journey, or one without steps.
+    /// There is no kind of journey, or one has no steps.
     NothingToDo,
     /// The process may not hold this many connections.
     TooManyUsers {
@@ -118,14 +119,14 @@ pub enum CrowdError {
         /// Descriptors it may have.
         limit: u64,
     },
-    /// The host's name was not resolved.
+    /// The host name could not be resolved.
     UnknownHost(String, std::io::Error),
     /// The runtime did not start.
     Runtime(std::io::Error),
 }
 
 impl CrowdError {
-    /// Returns whether what was asked for is wrong (and not the world).
+    /// Returns whether the caller's options are wrong, as opposed to an error of the environment.
     pub const fn is_usage(&self) -> bool {
         matches!(self, CrowdError::BadUrl(_) | CrowdError::Endless | CrowdError::NothingToDo)
     }
@@ -152,14 +153,14 @@ impl fmt::Display for CrowdError {
 
 impl std::error::Error for CrowdError {}
 
-/// Plays the workload and returns what was seen. It ends when its time is over, when everybody is
-/// done, or when `shutdown` is ready; what is under way then is dropped and counted as under way.
+/// Plays the workload and returns the report. It ends when its time is over, when all users are
+/// done, or when `shutdown` is ready. Sessions still under way are dropped and counted as such.
 ///
-/// Blocks the calling thread, which plays all users; so call it from a thread of its own, not from
-/// inside an async runtime.
+/// The calling thread plays all users and is blocked meanwhile. Call it from a thread of its own,
+/// not from inside an async runtime.
 ///
 /// # Errors
-/// Fails before anything is sent if it cannot begin.
+/// Fails before it sends anything if the run cannot begin.
 pub fn run(options: Options, shutdown: impl Future<Output = ()>) -> Result<Report, CrowdError> {
     let base = BaseUrl::parse(&options.base_url).map_err(CrowdError::BadUrl)?;
     if options.measure.is_none() && options.workload.arrivals.is_endless() {
@@ -269,14 +270,14 @@ async fn observe(
         started,
         duration: now.since(Instant::ORIGIN),
         cpu,
-        // Interrupted before the warm-up was over, the CPU was used since the beginning.
+        // If interrupted during the warm-up, the CPU time counts from the beginning.
         cpu_over: if warming_up { now.since(Instant::ORIGIN) } else { now.since(window.from) },
         reconnects: shared.reconnects.get(),
         not_started,
     }))
 }
 
-/// Makes snapshots, with rates since the last one.
+/// Makes progress snapshots, with rates since the last one.
 struct Watch {
     at: Instant,
     cpu: Duration,

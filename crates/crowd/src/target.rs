@@ -7,23 +7,23 @@ use std::net::{IpAddr, SocketAddr};
 use http::{HeaderValue, Uri};
 use tokio::net::TcpStream;
 
-/// A base URL taken apart.
+/// A parsed base URL.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct BaseUrl {
-    /// The name or address alone, without brackets.
+    /// The host name or address, without brackets.
     pub(crate) host: String,
     port: u16,
-    /// What goes into `Host`.
+    /// The value of the `Host` header.
     pub(crate) host_header: HeaderValue,
-    /// What stands before every path; empty or beginning with `/`, never ending with it.
+    /// The prefix of every path; empty, or begins with `/` and does not end with it.
     pub(crate) prefix: String,
 }
 
 impl BaseUrl {
-    /// Returns the URL taken apart.
+    /// Returns the parsed URL.
     ///
     /// # Errors
-    /// Fails with a sentence that says what is wrong and what to write instead.
+    /// Fails with a sentence about what is wrong and what to write instead.
     pub(crate) fn parse(url: &str) -> Result<Self, String> {
         let example = "write a URL such as http://127.0.0.1:8080";
         let uri: Uri = url.parse().map_err(|error| format!("{url:?} is no URL ({error}): {example}"))?;
@@ -53,13 +53,13 @@ impl BaseUrl {
         })
     }
 
-    /// Returns whether it is this very machine: browsers take `Secure` cookies from it even without
+    /// Returns whether it is this machine: browsers accept `Secure` cookies from it even without
     /// TLS.
     pub(crate) fn is_loopback(&self) -> bool {
         self.host == "localhost" || self.host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
     }
 
-    /// Asks for the addresses behind the name, once.
+    /// Resolves the name to addresses, once.
     pub(crate) async fn resolve(&self) -> io::Result<Addresses> {
         let found: Vec<SocketAddr> =
             tokio::net::lookup_host((self.host.as_str(), self.port)).await?.take(Addresses::MAX).collect();

@@ -4,42 +4,42 @@ use std::fmt;
 
 use suimon_workload::StepOutcome;
 
-/// Why a request did not pass.
+/// Why a request did not get a good response.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Trouble {
     /// The visitor's patience ended.
     TimedOut,
-    /// A 503 or 429 that says when to come again.
+    /// A 503 or 429 with a time to retry.
     Refused,
-    /// A place in a waiting room.
+    /// A waiting page with a position in line.
     InLine,
     /// A status that is not among the expected ones.
     Status(u16),
     /// A text that must appear does not.
     TextMissing,
-    /// A value that later steps need is not in the answer.
+    /// A value that later steps need is not in the response.
     ValueMissing,
-    /// A captured value makes no request: it has a line break in it, or the like.
+    /// A captured value cannot be sent in a request, for example because it contains a line break.
     Unaskable,
     /// Nobody accepted the connection.
     NotConnected,
     /// This machine has no port or descriptor left. The crowd's own fault, not the server's.
     OutOfPorts,
-    /// The connection broke before a whole answer.
+    /// The connection broke before the response was complete.
     ConnectionLost,
-    /// What came is not HTTP.
+    /// The response is not HTTP.
     BadAnswer,
     /// The body is longer than the crowd reads.
     AnswerTooLong,
 }
 
 impl Trouble {
-    /// Returns what it means to the visitor. `retry_after` belongs to a refusal, and to 503 and 429
-    /// without one.
+    /// Returns the outcome for the visitor. `retry_after` is the time to retry of a 503 or 429, if
+    /// it has one.
     pub(crate) const fn outcome(self, retry_after: Option<std::time::Duration>) -> StepOutcome {
         match self {
             Trouble::TimedOut => StepOutcome::TimedOut,
-            // Waited for already: it is time to ask again.
+            // The wait in line is over: ask again at once.
             Trouble::InLine => StepOutcome::InLine { again_after: std::time::Duration::ZERO },
             Trouble::Refused | Trouble::Status(503 | 429) => StepOutcome::Refused { retry_after },
             Trouble::NotConnected | Trouble::OutOfPorts | Trouble::ConnectionLost => {

@@ -1,4 +1,4 @@
-//! One user: plays his sessions one after another, each as the workload's [`Visitor`] says.
+//! One user: plays its sessions one after another, each as the workload's [`Visitor`] says.
 
 mod farming;
 mod forging;
@@ -22,28 +22,29 @@ use crate::target::{Addresses, BaseUrl};
 use crate::trouble::Trouble;
 use crate::wire::{self, Wire};
 
-/// The longest that a page's script waits for its answer.
+/// The longest that a waiting page's script waits for the response to a poll.
 const POLL_PATIENCE: Duration = Duration::from_secs(30);
 
-/// What all users of a run share; they live in one thread.
+/// What all users of a run share; they run on one thread.
 pub(crate) struct Shared {
     pub(crate) workload: Arc<Workload>,
     pub(crate) base: BaseUrl,
     pub(crate) addresses: Addresses,
     pub(crate) clock: Clock,
     pub(crate) books: RefCell<Books>,
-    /// Requests asked once more because a kept connection was dead.
+    /// Requests repeated because a kept connection was closed.
     pub(crate) reconnects: Cell<u64>,
 }
 
-/// What is written down.
+/// What is counted during a run.
 pub(crate) struct Books {
     pub(crate) tally: Tally,
-    /// Failures inside the window, by kind.
+    /// Failures in the measured time, by kind.
     pub(crate) troubles: BTreeMap<Trouble, u64>,
-    /// How much later than planned requests were sent, inside the window: the crowd's own slowness.
+    /// Delay between the planned and the actual time of sending, in the measured time: the crowd's
+    /// own slowness.
     pub(crate) send_delay: Histogram,
-    /// What was seen of a waiting room, in the whole run.
+    /// What visitors saw of a waiting room, over the whole run.
     pub(crate) line: LineBooks,
 }
 
@@ -106,19 +107,19 @@ pub(crate) async fn play(shared: Rc<Shared>, start: Start) {
 
 struct User {
     shared: Rc<Shared>,
-    /// Counted from 0.
+    /// The user's number, from 0.
     number: u32,
     rng: Rng,
     jar: Jar,
     wire: Option<Wire>,
     values: Values,
-    /// What is done if it comes to waiting.
+    /// What the user does in a waiting room.
     manner: Manner,
-    /// While the session waits to be admitted: the place that it comes in with, ...
+    /// While the session waits to be admitted: the position it may be admitted with, ...
     waiting: Option<Waiting>,
-    /// ... and all others of somebody who farms.
+    /// ... and all other tickets, if the user farms.
     farmer: Option<Farmer>,
-    /// What somebody who forges does meanwhile.
+    /// What a user who forges does meanwhile.
     forger: Option<Forger>,
 }
 
@@ -154,11 +155,11 @@ impl User {
             shared.books.borrow_mut().answered(&turn, trouble);
             next = turn.next;
         }
-        // A visitor who has had enough of waiting, of refusals, or of waiting for the page itself.
+        // The visitor gave up waiting in line, after refusals, or waiting for the page itself.
         self.leave_line(false);
     }
 
-    /// Takes note that the session has begun, or never will.
+    /// Notes that the session has begun, or never will.
     fn leave_line(&mut self, entered: bool) {
         let now = self.shared.clock.now();
         self.forger = None;
@@ -172,18 +173,17 @@ impl User {
         }
     }
 
-    /// Waits in line until it is time to ask for the page again; false if the visitor has had
-    /// enough.
+    /// Waits in line until it is time to ask for the page again; false if the visitor gives up.
     async fn wait_in_line(&mut self, journey: &Journey, step: usize) -> bool {
         if self.manner == Manner::Farms {
-            // On the heap: what few do is nothing that all should carry.
+            // On the heap, because few users farm and all others would carry this future's size.
             return Box::pin(self.farm(journey, step)).await;
         }
         let shared = Rc::clone(&self.shared);
         let now = shared.clock.now();
         let mut waiting = match self.waiting.take() {
             Some(waiting) => {
-                // The page was asked for with the own place.
+                // The page was requested with the own ticket.
                 if let Some(forger) = &mut self.forger {
                     forger.heard(now);
                 }
@@ -223,7 +223,7 @@ impl User {
         }
     }
 
-    /// Returns the wait with the place that is in the jar.
+    /// Returns the wait for the ticket in the jar.
     fn begin_waiting(&mut self, now: Instant, policy: &InLine) -> Waiting {
         let books = &mut self.shared.books.borrow_mut().line;
         if self.manner == Manner::Waits {
@@ -237,7 +237,8 @@ impl User {
         Waiting::begin(now, line, self.manner.into(), policy, &mut self.rng)
     }
 
-    /// Asks how the place stands, as the page's script does; or that of a `ticket` in a header.
+    /// Polls the status of the own position, as the page's script does; or that of a `ticket` in a
+    /// header.
     async fn poll(&mut self, step: &Step, ticket: Option<&str>) -> Option<Answer> {
         let shared = &self.shared;
         let now = shared.clock.now();
@@ -252,7 +253,7 @@ impl User {
         Some(answer)
     }
 
-    /// Asks for a step within the visitor's patience and keeps what is to be kept.
+    /// Requests a step within the visitor's patience and keeps the values it captures.
     async fn ask(
         &mut self,
         step: &Step,
@@ -267,7 +268,7 @@ impl User {
             wire::ask(&shared.addresses, &mut self.wire, request, needs_body(step), &shared.reconnects);
         let answer = match patience {
             None => asked.await,
-            // Dropping what is under way closes its connection.
+            // Dropping an unfinished request closes its connection.
             Some(patience) => tokio::time::timeout(patience, asked).await.unwrap_or(Err(Trouble::TimedOut)),
         };
         let answer = answer.map_err(plain)?;
@@ -287,14 +288,14 @@ impl User {
     }
 }
 
-/// Returns the address that a user says he has: in a network of his own, of those set aside for
-/// examples. All who farm or forge are in one.
+/// Returns the address that a user claims to have. Each user has a network of its own within
+/// 2001:db8::/32, the range for examples; all users who farm or forge share one network.
 fn address(user: u32, manner: Manner) -> String {
     let network = match manner {
         Manner::Waits => user % 0xFF_FFFF,
         Manner::Farms | Manner::Forges => 0xFF_FFFF,
     };
-    // A subscriber's network has 56 bits, of which these are 24.
+    // A subscriber's network prefix has 56 bits; these are the last 24 of them.
     let (high, low) = (network >> 8, (network & 0xFF) << 8);
     format!("2001:db8:{high:x}:{low:x}::{:x}:{:x}", user >> 16, user & 0xFFFF)
 }

@@ -1,5 +1,4 @@
-//! One HTTP/1.1 connection, driven by the task of the user it belongs to: dropping it closes it, at
-//! once.
+//! One HTTP/1.1 connection, driven by its user's task. Dropping it closes it at once.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -19,9 +18,9 @@ use crate::answer::Answer;
 use crate::target::Addresses;
 use crate::trouble::Trouble;
 
-/// The most of a body that is kept to look for texts and values in it.
+/// The most bytes of a body that are kept to look for texts and values in it.
 const KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// The most that an answer's head, or what is read ahead of a body, may hold.
+/// The most bytes of a response's head, or of a body read ahead.
 const BUFFER_BYTES_MAX: usize = 64 * 1024;
 
 type Connection = Pin<Box<http1::Connection<TokioIo<TcpStream>, Full<Bytes>>>>;
@@ -33,11 +32,11 @@ pub(crate) struct Wire {
     connection: Option<Connection>,
 }
 
-/// Asks over the kept connection, or a new one, which is then kept while it can be.
+/// Sends a request over the kept connection or a new one, which is then kept as long as possible.
 ///
-/// Like a browser it asks once more over a new connection if a *kept* one turns out to be dead
-/// before any answer came: the server may have closed it just then. Each time is counted in
-/// `reconnects`.
+/// Like a browser, it repeats the request over a new connection if a *kept* one turns out to be
+/// closed before any response arrived: the server may have closed it just then. `reconnects` counts
+/// these repeats.
 pub(crate) async fn ask(
     addresses: &Addresses,
     kept: &mut Option<Wire>,
@@ -45,7 +44,7 @@ pub(crate) async fn ask(
     keep_body: bool,
     reconnects: &Cell<u64>,
 ) -> Result<Answer, Trouble> {
-    // Taken out, so that a caller who drops this future closes the connection with it.
+    // Taken out, so that dropping this future also closes the connection.
     if let Some(mut wire) = kept.take()
         && wire.is_ready().await
     {
@@ -66,7 +65,7 @@ pub(crate) async fn ask(
     Ok(answer)
 }
 
-/// Waits for `future` and meanwhile notices if the kept connection is closed from the other side.
+/// Waits for `future`, and meanwhile notices if the server closes the kept connection.
 pub(crate) async fn idle<F: Future>(kept: &mut Option<Wire>, future: F) -> F::Output {
     let mut future = pin!(future);
     poll_fn(|cx| {
@@ -103,7 +102,7 @@ impl Wire {
         Ok(Wire { sender, connection: Some(Box::pin(connection)) })
     }
 
-    /// Waits until a request can be sent; false if none ever can.
+    /// Waits until a request can be sent; false if the connection is closed.
     async fn is_ready(&mut self) -> bool {
         drive(&mut self.connection, self.sender.ready()).await.is_ok() && self.connection.is_some()
     }

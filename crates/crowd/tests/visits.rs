@@ -1,5 +1,4 @@
-//! The crowd against real sockets: what it sends, what it makes of the answers, and what it writes
-//! down.
+//! The crowd against real sockets: what it sends, how it reads responses, and what it reports.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
 
@@ -19,8 +18,8 @@ use support::{Reply, Server, page, status};
 const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(150);
 
-/// One user, one session, no think time, endless patience compared to the test's, gives up at the
-/// first failure.
+/// Returns a workload of one user with one session and no think time. The user's patience is longer
+/// than the test's, and the user gives up at the first failure.
 fn workload(steps: Vec<Step>) -> Workload {
     let journey = Journey {
         name: "visit".into(),

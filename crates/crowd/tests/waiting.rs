@@ -1,4 +1,4 @@
-//! The crowd before a waiting room: what those do who wait, and what is written down of it.
+//! The crowd in a waiting room: what waiting visitors do, and what the crowd reports.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
 
@@ -73,8 +73,8 @@ fn farmers_wait_with_several_numbers_and_come_in_with_one() {
     assert!(line.visitors > 0 && line.entered == line.visitors, "{line:?}");
     assert_eq!((farm.numbers, farm.numbers_entered), (5 * farm.farmers, farm.farmers));
     assert_eq!(farm.wait.count, farm.farmers);
-    // After the eighth number the room made them wait for a second; without that the drawing takes
-    // 0.4 s.
+    // After the eighth ticket the room made the farmers wait for a second; without that, getting
+    // the tickets takes 0.4 s.
     assert!(farm.put_off > 0 && farm.drawing.max_s > 0.95, "{farm:?}");
     let places = |entered| line.waits.iter().filter(|w| w.who == Who::Farmer && w.entered == entered).count();
     assert_eq!((places(true) as u64, places(false) as u64), (farm.farmers, 2 * farm.farmers));
@@ -117,7 +117,7 @@ fn edited_tickets_are_sent_and_come_to_nothing() {
     assert!(line.visitors > 0 && line.entered == line.visitors, "{line:?}");
     assert_eq!((forge.forgers_entered, forge.taken, forge.entered), (forge.forgers, 0, 0), "{forge:?}");
     assert!(forge.tickets.len() == 3 && forge.tickets.values().all(|sent| *sent > 0), "{forge:?}");
-    // With each of them a number is drawn, as without.
+    // Each of them gets a new ticket, as a request without one does.
     assert_eq!(forge.numbers, forge.tickets.values().sum::<u64>());
     let of_forgers = line.waits.iter().filter(|wait| wait.who == Who::Forger).count();
     assert_eq!((of_forgers as u64, line.wait.count), (forge.forgers, line.visitors));

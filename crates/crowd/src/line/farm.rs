@@ -1,5 +1,5 @@
-//! A visitor who wants more than one place: draws numbers with fresh cookies each time and waits
-//! with some of them until the first comes in.
+//! A visitor who farms: gets many tickets, each with fresh cookies, and waits with some of them
+//! until the first is admitted.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -10,22 +10,22 @@ use super::{LineWait, NextInLine, WAITS_MAX, Waiting};
 use crate::jar::Jar;
 use crate::quantiles::Quantiles;
 
-/// A visitor who farms, as long as it comes to waiting.
+/// A visitor who farms, while waiting.
 #[derive(Debug)]
 pub(crate) struct Farmer {
     began: Instant,
     policy: Farm,
-    /// Numbers still to be drawn, and when the next is.
+    /// Tickets still to get, and when to get the next.
     to_draw: u32,
     draws_at: Instant,
-    /// Draws in a row that were put off.
+    /// Requests for a ticket in a row that were put off.
     put_off: u32,
     places: Vec<FarmedPlace>,
     numbers: u32,
     last_number: Instant,
 }
 
-/// A place that is waited with.
+/// A ticket that the farmer waits with.
 #[derive(Debug)]
 pub(crate) struct FarmedPlace {
     pub(crate) jar: Jar,
@@ -36,16 +36,16 @@ pub(crate) struct FarmedPlace {
 /// What a farmer does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum NextOnFarm {
-    /// To draw a number, then.
+    /// Get a ticket at this time.
     Draw(Instant),
-    /// To do this with one of the places.
+    /// Do this with one of the tickets.
     Place(usize, NextInLine),
-    /// To leave: there is no place to wait with, and no number to draw.
+    /// Leave: there is no ticket to wait with, and none to get.
     Leave,
 }
 
 impl Farmer {
-    /// Returns a farmer whose first number comes now.
+    /// Returns a farmer who gets the first ticket now.
     pub(crate) fn begin(now: Instant, policy: &Farm) -> Self {
         Farmer {
             began: now,
@@ -59,52 +59,52 @@ impl Farmer {
         }
     }
 
-    /// Returns whether anything is done with cookies at all.
+    /// Returns whether the farmer keeps any cookies.
     pub(crate) fn keeps_cookies(&self) -> bool {
         self.policy.jars > 0
     }
 
-    /// Returns whether another place is waited with.
+    /// Returns whether the farmer would wait with another ticket.
     pub(crate) fn has_room(&self) -> bool {
         self.places.len() < self.policy.jars as usize
     }
 
-    /// Returns whether no number was drawn but the first.
+    /// Returns whether the farmer has got no ticket but the first.
     pub(crate) fn is_new(&self) -> bool {
         self.numbers <= 1
     }
 
-    /// Waits with this place, too.
+    /// Waits with this ticket, too.
     pub(crate) fn keep(&mut self, place: FarmedPlace) {
         self.places.push(place);
     }
 
-    /// Returns a place of those that there are.
+    /// Returns the kept ticket with this index.
     pub(crate) fn place(&mut self, index: usize) -> &mut FarmedPlace {
         &mut self.places[index]
     }
 
-    /// Takes a place out, to enter with.
+    /// Removes a kept ticket, to enter with.
     pub(crate) fn take(&mut self, index: usize) -> FarmedPlace {
         self.places.remove(index)
     }
 
-    /// Takes note of a number that was drawn.
+    /// Notes that the farmer got a ticket.
     pub(crate) fn drew_number(&mut self, now: Instant) {
         self.numbers += 1;
         self.last_number = now;
         self.drew(now);
     }
 
-    /// Takes note of a draw that came to something else.
+    /// Notes a request for a ticket that had another result.
     pub(crate) fn drew(&mut self, now: Instant) {
         self.to_draw = self.to_draw.saturating_sub(1);
         self.put_off = 0;
         self.draws_at = now + self.policy.every;
     }
 
-    /// Takes note of a draw that is to be tried again after a while. After more than `retries_max`
-    /// in a row no number is drawn any more.
+    /// Notes a request for a ticket that is to be repeated after a while. After more than
+    /// `retries_max` in a row, the farmer gets no more tickets.
     pub(crate) fn was_put_off(&mut self, now: Instant, after: Duration, retries_max: u32) {
         self.put_off += 1;
         self.draws_at = now + after;
@@ -113,7 +113,7 @@ impl Farmer {
         }
     }
 
-    /// Returns what comes first.
+    /// Returns the earliest next action.
     pub(crate) fn next(&self) -> NextOnFarm {
         let draw = (self.to_draw > 0).then_some((self.draws_at, NextOnFarm::Draw(self.draws_at)));
         let places = self.places.iter().enumerate();
@@ -121,13 +121,13 @@ impl Farmer {
         places.chain(draw).min_by_key(|(at, _)| *at).map_or(NextOnFarm::Leave, |(_, next)| next)
     }
 
-    /// Ends it and returns the waits that came to nothing.
+    /// Ends the farming and returns the waits that did not lead to admission.
     pub(crate) fn end(self, now: Instant) -> Vec<LineWait> {
         self.places.into_iter().map(|place| place.waiting.end(now, false)).collect()
     }
 }
 
-/// What is recorded of farmers.
+/// Counts of all farmers.
 #[derive(Debug, Default)]
 pub(crate) struct FarmBooks {
     pub(crate) farmers: u64,
@@ -135,13 +135,13 @@ pub(crate) struct FarmBooks {
     pub(crate) numbers_entered: u64,
     pub(crate) put_off: u64,
     pub(crate) let_in_at_once: u64,
-    /// Seconds, of those admitted and of all who are done.
+    /// Seconds: of admitted farmers, and of all farmers who are done.
     waited: Vec<f64>,
     drawing: Vec<f64>,
 }
 
 impl FarmBooks {
-    /// Takes note of a farmer who is done.
+    /// Notes that a farmer is done.
     pub(crate) fn ended(&mut self, now: Instant, farmer: &Farmer, entered: bool) {
         if self.drawing.len() == WAITS_MAX {
             return;
@@ -154,7 +154,7 @@ impl FarmBooks {
         }
     }
 
-    /// Returns the sum of it; `None` if nobody farmed.
+    /// Returns the summary, or `None` if nobody farmed.
     pub(crate) fn report(&self) -> Option<FarmReport> {
         (self.farmers > 0).then(|| FarmReport {
             farmers: self.farmers,
@@ -168,24 +168,24 @@ impl FarmBooks {
     }
 }
 
-/// What came of farming. Times are in seconds.
+/// The results of farming. Times are in seconds.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct FarmReport {
-    /// Visitors who farmed: they were shown the waiting room, and drew more numbers than the one
-    /// they were given.
+    /// Visitors who farmed: they were shown the waiting page, and asked for more tickets than the
+    /// one they were given.
     pub farmers: u64,
-    /// Numbers they drew.
+    /// Tickets they got.
     pub numbers: u64,
-    /// Numbers, of these, that got in.
+    /// Of these, tickets that were admitted.
     pub numbers_entered: u64,
-    /// Draws that were answered with a time to come again, and without a number: by the quota of a
-    /// network, or because the line took no more.
+    /// Requests for a ticket that got a time to retry and no ticket: because of a network's quota,
+    /// or because the line took no more visitors.
     pub put_off: u64,
-    /// Draws, of these farmers, that were admitted without being shown the waiting room.
+    /// Farmers' requests for a ticket that were admitted without a waiting page.
     pub let_in_at_once: u64,
-    /// From a farmer's first number to the last, of farmers who are done.
+    /// From a farmer's first ticket to the last, of farmers who are done.
     pub drawing: Quantiles,
-    /// From a farmer's first number to the session's first good answer, of those admitted.
+    /// From a farmer's first ticket to the session's first good response, of admitted farmers.
     pub wait: Quantiles,
 }
 

@@ -1,7 +1,7 @@
-//! A visitor who waits and meanwhile tries to come in with the ticket edited.
+//! A visitor who forges: waits, and meanwhile tries to be admitted with edited tickets.
 //!
-//! A ticket is taken as what it looks like from outside: base64url, with the number somewhere in it
-//! and a signature at its end.
+//! The forger knows only what a ticket looks like from outside: base64url, with the position's
+//! number somewhere in it and a signature at its end.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -14,7 +14,7 @@ use suimon_workload::Forge;
 /// Bytes of a number, and of the signature.
 const NUMBER: usize = 6;
 const SIGNATURE: usize = 16;
-/// Other people's tickets that are remembered, for their signatures.
+/// Other visitors' tickets that are remembered for their signatures.
 const OTHERS_MAX: usize = 16;
 
 /// What is edited.
@@ -23,20 +23,20 @@ const OTHERS_MAX: usize = 16;
 pub enum Edit {
     /// One bit, anywhere.
     Bit,
-    /// The number, to a lower one.
+    /// The position's number, to a lower one.
     Number,
-    /// The signature, to that of somebody else's ticket.
+    /// The signature, to that of another visitor's ticket.
     Signature,
 }
 
 impl Edit {
-    /// Returns the edits, beginning with the one that is due after `sent` of them.
+    /// Returns the edits in turn, beginning with the one that is due after `sent` edits.
     pub(crate) fn in_turn(sent: u32) -> impl Iterator<Item = Edit> {
         [Edit::Bit, Edit::Number, Edit::Signature].into_iter().cycle().skip(sent as usize % 3).take(3)
     }
 
-    /// Returns the ticket edited so; `None` where it cannot be. `position` is the place told, from
-    /// 1; `another` is somebody else's ticket.
+    /// Returns the edited ticket, or `None` if this edit is not possible. `position` is the
+    /// position shown, counted from 1; `another` is another visitor's ticket.
     pub(crate) fn apply(
         self,
         ticket: &str,
@@ -74,44 +74,44 @@ impl Edit {
 pub(crate) struct Forger {
     policy: Forge,
     sent: u32,
-    /// When the last one was sent, and when the own place was last heard of.
+    /// When the last edited ticket was sent, and when the own position was last polled.
     tried: Option<Instant>,
     heard: Instant,
 }
 
 impl Forger {
-    /// For this long after a poll, another poll is told to come later, and that says nothing of the
-    /// ticket.
+    /// For this long after a poll the server tells another poll to come later, which says nothing
+    /// about its ticket.
     const QUIET: Duration = Duration::from_secs(2);
 
-    /// Returns a forger whose own place was shown now.
+    /// Returns a forger whose own position was shown now.
     pub(crate) fn begin(now: Instant, policy: &Forge) -> Self {
         Forger { policy: policy.clone(), sent: 0, tried: None, heard: now }
     }
 
-    /// Takes note that the own place was asked for.
+    /// Notes that the own position was polled.
     pub(crate) fn heard(&mut self, now: Instant) {
         self.heard = now;
     }
 
-    /// Returns when the next ticket is sent, and which it is, from 0; `None`: all were.
+    /// Returns when to send the next edited ticket, and its index from 0; `None` if all were sent.
     pub(crate) fn next(&self) -> Option<(Instant, u32)> {
         let quiet = self.heard + Self::QUIET;
         let at = self.tried.map_or(quiet, |tried| quiet.max(tried + self.policy.every));
         (self.sent < self.policy.tickets).then_some((at, self.sent))
     }
 
-    /// Takes note that it was, or could not be.
+    /// Notes that it was sent, or could not be made.
     pub(crate) fn tried(&mut self, now: Instant) {
         self.sent += 1;
         self.tried = Some(now);
     }
 }
 
-/// What is recorded of forgers.
+/// Counts of all forgers.
 #[derive(Debug, Default)]
 pub(crate) struct ForgeBooks {
-    /// What came of it; of the report, as far as it goes.
+    /// The report so far.
     pub(crate) so_far: ForgeReport,
     /// Recent tickets, and whose they are.
     others: VecDeque<(u32, String)>,
@@ -126,37 +126,38 @@ impl ForgeBooks {
         self.others.push_back((user, ticket.to_owned()));
     }
 
-    /// Returns a ticket that is not of `user`, the latest.
+    /// Returns the latest ticket that is not of `user`.
     pub(crate) fn of_another(&self, user: u32) -> Option<String> {
         self.others.iter().rev().find(|(own, _)| *own != user).map(|(_, ticket)| ticket.clone())
     }
 
-    /// Returns the sum of it; `None` if nobody forged.
+    /// Returns the summary, or `None` if nobody forged.
     pub(crate) fn report(&self) -> Option<ForgeReport> {
         (self.so_far.forgers > 0).then(|| self.so_far.clone())
     }
 }
 
-/// What came of forging.
+/// The results of forging.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct ForgeReport {
-    /// Visitors who forged: they waited like everybody, and sent edited tickets besides.
+    /// Visitors who forged: they waited like all visitors, and also sent edited tickets.
     pub forgers: u64,
-    /// Of these, how many got in with the place that is theirs.
+    /// Of these, how many were admitted with their own ticket.
     pub forgers_entered: u64,
     /// Edited tickets that were sent, by what was edited.
     pub tickets: BTreeMap<Edit, u64>,
-    /// Edited tickets that were taken for a place: asked how it stands, the server told. Must be 0.
+    /// Edited tickets that the server accepted: a poll with them returned a position's status. Must
+    /// be 0.
     pub taken: u64,
-    /// Entries by edited tickets: their holder was admitted, and the place that is theirs was not
-    /// due yet. Must be 0.
+    /// Admissions with an edited ticket: its holder was admitted before the turn of the holder's
+    /// own position. Must be 0.
     pub entered: u64,
-    /// Entries with an edited ticket when nobody had to wait, or when their own place was due: as
-    /// without a ticket.
+    /// Admissions with an edited ticket while nobody had to wait, or when the turn of the holder's
+    /// own position had come. They would also have happened without a ticket.
     pub let_in_without: u64,
-    /// Numbers that were drawn by coming with an edited ticket, as without a ticket, ...
+    /// Requests with an edited ticket that got a new ticket, as requests without one do, ...
     pub numbers: u64,
-    /// ... and those that were put off.
+    /// ... and those that got a time to retry.
     pub put_off: u64,
 }
 
@@ -165,7 +166,7 @@ mod tests {
     use super::*;
     use suimon_model::seconds;
 
-    /// A ticket with this number, and a signature of this byte.
+    /// Returns a ticket with this number, and a signature of this byte.
     fn ticket(number: u64, signature: u8) -> String {
         let mut bytes = vec![1, 7, 0xAB, 0xCD, 0, 1, 2, 3, 4, 0, 9];
         bytes.extend_from_slice(&number.to_be_bytes()[2..]);

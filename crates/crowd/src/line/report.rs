@@ -1,5 +1,5 @@
-//! All waits of a run, summed up: how long they were, whether what was told came true, and whether
-//! the order was kept.
+//! A summary of all waits of a run: how long they were, whether predicted waits were right, and
+//! whether visitors were admitted in order.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -9,15 +9,15 @@ use super::forge::{ForgeBooks, ForgeReport};
 use super::{LineTold, LineWait, WAITS_MAX, Who};
 use crate::quantiles::Quantiles;
 
-/// What is written down of a waiting room in the whole run.
+/// Counts of a waiting room over the whole run.
 #[derive(Debug, Default)]
 pub(crate) struct LineBooks {
-    /// Visitors who were shown it, ...
+    /// Visitors who were shown the waiting page, ...
     visitors: u64,
     entered: u64,
     /// ... and how many of them gave up.
     gave_up: u64,
-    /// In the order in which they ended.
+    /// Waits in the order in which they ended.
     waits: Vec<LineWait>,
     left_out: u64,
     pub(crate) farm: FarmBooks,
@@ -25,7 +25,7 @@ pub(crate) struct LineBooks {
 }
 
 impl LineBooks {
-    /// Takes note of a visitor who was shown the waiting room.
+    /// Notes that a visitor was shown the waiting page.
     pub(crate) fn begun(&mut self) {
         self.visitors += 1;
     }
@@ -35,7 +35,7 @@ impl LineBooks {
         self.visitors.saturating_sub(self.entered + self.gave_up)
     }
 
-    /// Takes note of a wait that is over.
+    /// Notes a wait that is over.
     pub(crate) fn ended(&mut self, wait: LineWait) {
         match (wait.who, wait.entered) {
             (Who::Visitor, true) => self.entered += 1,
@@ -51,7 +51,7 @@ impl LineBooks {
         }
     }
 
-    /// Returns the sum of it; `None` if nobody ever had to wait.
+    /// Returns the summary, or `None` if nobody had to wait.
     pub(crate) fn report(&self) -> Option<LineReport> {
         let LineBooks { visitors, entered, gave_up, ref waits, left_out, .. } = *self;
         let (farm, forge) = (self.farm.report(), self.forge.report());
@@ -82,14 +82,14 @@ impl LineBooks {
     }
 }
 
-/// What visitors saw of a waiting room, over the whole run, warm-up included. Times are in seconds.
-/// Farmers and forgers are reported apart: everything but `farm`, `forge` and `waits` is about
-/// visitors who want one place, their own.
+/// What visitors saw of a waiting room over the whole run, including the warm-up. Times are in
+/// seconds. Farmers and forgers are reported separately: everything except `farm`, `forge` and
+/// `waits` is about ordinary visitors.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct LineReport {
-    /// Visitors who were shown the waiting room.
+    /// Visitors who were shown the waiting page.
     pub visitors: u64,
-    /// Of these, how many got in, ...
+    /// Of these, how many were admitted, ...
     pub entered: u64,
     /// ... gave up, ...
     pub gave_up: u64,
@@ -97,44 +97,43 @@ pub struct LineReport {
     pub still_waiting: u64,
     /// Requests of the page's script, in waits that are over.
     pub polls: u64,
-    /// From the page to the session's first good answer, of admitted visitors.
+    /// From the waiting page to the session's first good response, of admitted visitors.
     pub wait: Quantiles,
-    /// Whether what was told came true: by the first that was told, and by the first that was told
-    /// at least a minute after the wait began.
+    /// Whether predicted waits were right: the first one shown, and the first one shown at least a
+    /// minute after the wait began.
     pub told: Vec<ToldReport>,
-    /// Whether the order was kept.
+    /// Whether visitors were admitted in order.
     pub order: OrderReport,
-    /// What came of farming, if anybody did.
+    /// The results of farming, if anybody farmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub farm: Option<FarmReport>,
-    /// What came of forging, if anybody did.
+    /// The results of forging, if anybody forged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forge: Option<ForgeReport>,
-    /// Waits that were only counted, because the maximum number was kept already.
+    /// Waits that were only counted, because the maximum number of waits was already kept.
     pub waits_left_out: u64,
-    /// Every wait that is over, as far as they were kept, in the order in which they ended.
+    /// The waits that were kept, in the order in which they ended.
     pub waits: Vec<LineWait>,
 }
 
-/// Whether the remaining wait shown came true, for admitted visitors who had half a minute or more
-/// left when it was shown.
+/// Whether predicted waits were right, for admitted visitors who had half a minute or more left
+/// when they saw the prediction.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ToldReport {
-    /// The prediction that is judged is the first one shown this many seconds after the wait began,
-    /// or later.
+    /// The first prediction shown this many seconds after the wait began, or later, is judged.
     pub from_s: f64,
     /// Waits that were judged.
     pub judged: u64,
-    /// Median of |told − waited| ÷ waited, where told is the middle of the range; waited is counted
-    /// from when it was told.
+    /// Median of |told − waited| ÷ waited. Told is the middle of the predicted range; waited is
+    /// counted from when the prediction was shown.
     pub error_by_middle: Option<f64>,
-    /// The same, by the least that was told.
+    /// The same, with the low end of the range.
     pub error_by_low: Option<f64>,
-    /// The same, by the most that was told.
+    /// The same, with the high end of the range.
     pub error_by_high: Option<f64>,
-    /// Share of visitors who waited as long as the range said, ...
+    /// Share of visitors whose wait was within the range, ...
     pub within_range: Option<f64>,
-    /// ... and of those that waited longer.
+    /// ... and share of visitors who waited longer.
     pub longer_than_told: Option<f64>,
 }
 
@@ -163,27 +162,27 @@ impl ToldReport {
     }
 }
 
-/// Whether visitors began in the order they came, by the numbers shown. With lots drawn, or numbers
-/// hidden, it says nothing.
+/// Whether sessions began in the order of arrival, by the positions shown. It says nothing if the
+/// order is drawn by lot or positions are hidden.
 ///
-/// A visitor is overtaken by everybody, farmers and forgers included, who waited in the same line,
-/// has a later number and began before. Visitors who closed the tab for a while are not judged:
-/// those who come back late were called before.
+/// Another visitor overtakes a visitor by beginning earlier from a later position in the same line;
+/// farmers and forgers count, too. Visitors who closed the tab for a while are not judged, because
+/// they may come back after they were called.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct OrderReport {
     /// Visitors who were judged.
     pub judged: u64,
-    /// Of these, how many were overtaken by anybody.
+    /// Of these, how many were overtaken.
     pub overtaken: u64,
     /// How many others overtook one visitor: for 95 of 100 visitors at most this many, ...
     pub overtaken_by_p95: u64,
     /// ... and for no visitor more than this many.
     pub overtaken_by_max: u64,
-    /// Places that got in per second, from the first to the last.
+    /// Tickets admitted per second, from the first to the last admission.
     pub entered_per_s: Option<f64>,
-    /// In seconds of admissions: the two numbers of people above, at that rate.
+    /// `overtaken_by_p95` as a time: that number of visitors ÷ `entered_per_s`.
     pub overtaken_p95_s: Option<f64>,
-    /// See `overtaken_p95_s`.
+    /// `overtaken_by_max` as a time, likewise.
     pub overtaken_max_s: Option<f64>,
 }
 
@@ -193,8 +192,8 @@ impl OrderReport {
         let mut overtaken: Vec<u64> = Vec::new();
         for wait in got_in {
             let Some(number) = wait.position else { continue };
-            // Quadratic in the worst case, which is a crowd that gets in backwards; there are few
-            // of them at a time.
+            // Quadratic in the worst case, a crowd that is admitted in reverse order. In practice
+            // few visitors are out of order at a time.
             let before = lines.entry(&wait.line).or_default();
             let at = before.partition_point(|earlier| *earlier < number);
             if !wait.away && wait.who == Who::Visitor {
@@ -229,7 +228,7 @@ fn entered_per_s(got_in: &[&LineWait]) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// Somebody with this number who came at 0 and began so much later.
+    /// Returns a visitor with this position who arrived at 0 and began `waited_s` later.
     fn wait(position: u64, waited_s: f64) -> LineWait {
         LineWait {
             who: Who::Visitor,
@@ -297,7 +296,7 @@ mod tests {
         let told = |after_s: f64, low_s: f64, high_s: f64| LineTold { after_s, low_s, high_s };
         // 100 s were left at first and 35 s after a minute and a bit.
         let waited = LineWait { told: vec![told(3.0, 80.0, 100.0), told(68.0, 7.0, 28.0)], ..wait(1, 103.0) };
-        // Too little was left to be judged.
+        // Too little time was left to judge this one.
         let short = LineWait { told: vec![told(3.0, 500.0, 600.0)], ..wait(2, 20.0) };
         let report = report([waited, short]);
         let [first, settled] = report.told[..] else { panic!("two moments are judged") };

@@ -1,4 +1,4 @@
-//! A report for people: aligned text, at most 100 columns.
+//! A report as aligned text, at most 100 columns wide.
 
 use std::fmt::Write as _;
 
@@ -152,7 +152,7 @@ fn forged(forge: &ForgeReport) -> [(&'static str, String); 3] {
     ]
 }
 
-/// How far what was told is off.
+/// Returns how far predicted waits were off, in words.
 fn estimate(told: &ToldReport) -> String {
     let per_cent = |share: Option<f64>| share.unwrap_or_default() * 100.0;
     if told.judged == 0 {
@@ -188,7 +188,7 @@ fn percentiles(spread: &Quantiles) -> String {
         .concat()
 }
 
-/// Shows three digits and the unit that suits them.
+/// Returns a time with three digits and a suitable unit.
 fn time(secs: f64) -> String {
     let (value, unit) = if secs >= 1.0 { (secs, "s") } else { (secs * 1000.0, "ms") };
     let digits = if value >= 100.0 { 0 } else { usize::from(value < 10.0) + 1 };

@@ -1,5 +1,5 @@
-//! How a visitor farms: numbers are drawn and places looked after one at a time, over the one
-//! connection that a user has.
+//! How a visitor farms: it gets tickets and polls their positions one at a time, over the user's
+//! one connection.
 
 use super::{POLL_PATIENCE, User};
 use crate::jar::Jar;
@@ -10,7 +10,7 @@ use std::mem::{swap, take};
 use std::rc::Rc;
 use suimon_workload::{InLine, Journey};
 
-/// What came of a draw.
+/// The result of a request for a ticket.
 enum Drawn {
     Place,
     LetIn,
@@ -18,15 +18,15 @@ enum Drawn {
 }
 
 impl User {
-    /// Draws numbers and waits until one of them comes in; false if the farmer has had enough, or
-    /// has no place to wait with.
+    /// Gets tickets and waits until one of them is called; false if the farmer gives up, or has no
+    /// ticket to wait with.
     pub(super) async fn farm(&mut self, journey: &Journey, step: usize) -> bool {
         let shared = Rc::clone(&self.shared);
         let mut farmer = self.farmer.take().unwrap_or_else(|| {
             shared.books.borrow_mut().line.farm.farmers += 1;
             Farmer::begin(shared.clock.now(), &journey.in_line.farm)
         });
-        // The place that the farmer came with: the first, or one that could not be admitted.
+        // The ticket that the farmer arrived with: the first, or one that could not be admitted.
         self.keep_place(&mut farmer, journey);
         loop {
             match farmer.next() {
@@ -69,7 +69,7 @@ impl User {
         }
     }
 
-    /// Asks for the page as somebody who was never here: the jar is empty.
+    /// Requests the page as a newcomer, with an empty jar.
     async fn draw(&mut self, farmer: &mut Farmer, journey: &Journey, step: usize) -> Drawn {
         let shared = Rc::clone(&self.shared);
         let answered = self.ask(&journey.steps[step], shared.clock.now(), Some(POLL_PATIENCE)).await;
@@ -92,7 +92,7 @@ impl User {
         Drawn::Nothing
     }
 
-    /// Waits with the place that is in the jar, or throws it away. The jar is empty then.
+    /// Keeps the ticket in the jar for waiting, or discards it. Leaves the jar empty.
     fn keep_place(&mut self, farmer: &mut Farmer, journey: &Journey) {
         let now = self.shared.clock.now();
         let mut waiting = match self.waiting.take() {
@@ -104,7 +104,7 @@ impl User {
                     self.jar = Jar::default();
                     return;
                 }
-                // Patience is the farmer's and not the place's: the first has it for all.
+                // Patience belongs to the farmer, not to each ticket: only the first ticket has it.
                 let patience = journey.in_line.patience.filter(|_| farmer.is_new());
                 self.begin_waiting(now, &InLine { patience, ..InLine::default() })
             }

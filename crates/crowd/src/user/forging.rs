@@ -1,5 +1,5 @@
-//! How a visitor forges: between two looks at the own place, edited tickets are sent, each to ask
-//! how it stands and to come in with.
+//! How a visitor forges: between two polls of the own position it sends edited tickets. With each
+//! it polls, and asks for the page.
 
 use super::{POLL_PATIENCE, User};
 use crate::jar::Jar;
@@ -11,11 +11,11 @@ use std::rc::Rc;
 use suimon_model::Instant;
 use suimon_workload::{Journey, Manner, Step};
 
-/// Whose the tickets are that nobody waits with.
+/// Owner of tickets that nobody waits with.
 const NOBODY: u32 = u32::MAX;
 
 impl User {
-    /// Takes note that a wait begins, if it is that of somebody who forges.
+    /// Notes that a wait begins, if the user forges.
     pub(super) fn begin_forging(&mut self, now: Instant, journey: &Journey) {
         if self.manner == Manner::Forges {
             self.shared.books.borrow_mut().line.forge.so_far.forgers += 1;
@@ -23,7 +23,7 @@ impl User {
         }
     }
 
-    /// Sends edited tickets until then.
+    /// Sends edited tickets until `until`.
     pub(super) async fn forge_until(&mut self, until: Instant, own: &Waiting, step: &Step) {
         let shared = Rc::clone(&self.shared);
         while let Some((at, sent)) = self.forger.as_ref().and_then(Forger::next)
@@ -40,8 +40,8 @@ impl User {
         }
     }
 
-    /// Returns the own ticket after an edit, of those possible the one whose turn it is after so
-    /// many, and the name of its cookie.
+    /// Returns the edit, the name of the ticket's cookie and the edited ticket. Takes the next
+    /// possible edit in turn after `sent` tickets.
     fn edited(&mut self, sent: u32, own: &Waiting) -> Option<(Edit, String, String)> {
         let ticket = self.jar.ticket()?;
         let another = self.shared.books.borrow().line.forge.of_another(self.number);
@@ -51,7 +51,7 @@ impl User {
         })
     }
 
-    /// Asks how the place of an edited ticket stands, and for the page with it.
+    /// Polls with an edited ticket, and asks for the page with it.
     async fn send(&mut self, name: &str, ticket: &str, step: &Step) {
         let shared = Rc::clone(&self.shared);
         let own = take(&mut self.jar);

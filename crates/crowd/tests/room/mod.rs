@@ -1,4 +1,4 @@
-//! A waiting room as small as can be, whose tickets are signed. If asked to, it believes any.
+//! A minimal waiting room with signed tickets. On request it accepts any ticket.
 
 use crate::support::{Reply, Seen, Server};
 use base64::Engine as _;
@@ -6,15 +6,14 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// How the room is.
+/// How the room behaves.
 #[derive(Clone, Copy)]
 pub(crate) struct Rules {
-    /// Numbers called each second.
+    /// Tickets called per second.
     pub(crate) per_second: f64,
-    /// Numbers that may be drawn at once; visitors beyond that are told to come back after a
-    /// second.
+    /// Tickets issued at once; further visitors are told to come back after a second.
     pub(crate) numbers_max: u64,
-    /// Whether signatures are not looked at.
+    /// Whether the room accepts any signature.
     pub(crate) believes_all: bool,
 }
 
@@ -24,7 +23,7 @@ impl Default for Rules {
     }
 }
 
-/// Numbers drawn, and those that came in, in order.
+/// Tickets issued, and those admitted, in order.
 #[derive(Default)]
 struct Books {
     drawn: u64,
@@ -66,7 +65,7 @@ fn draw(rules: Rules, books: &mut Books) -> Reply {
     waiting_page(books.drawn - 1)
 }
 
-/// Returns the number that a request holds a ticket of.
+/// Returns the number in a request's ticket.
 fn place(request: &Seen, rules: Rules) -> Option<u64> {
     let cookies = request.header("cookie").unwrap_or_default();
     let cookie = cookies.split("; ").find_map(|pair| pair.strip_prefix("suimon-ticket-00ff="));
@@ -76,8 +75,8 @@ fn place(request: &Seen, rules: Rules) -> Option<u64> {
     (rules.believes_all || text == ticket(number)).then_some(number)
 }
 
-/// Returns the ticket of a number: six bytes, and a signature for those who do not know how it is
-/// made.
+/// Returns the ticket of a number: six bytes, and a signature that a client does not know how to
+/// make.
 fn ticket(number: u64) -> String {
     let signature = u128::from(number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835);
     URL_SAFE_NO_PAD.encode([&number.to_be_bytes()[2..], &signature.to_be_bytes()].concat())

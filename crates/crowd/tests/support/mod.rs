@@ -1,4 +1,5 @@
-//! A small HTTP server on a real socket that does exactly as it is told, and remembers what it saw.
+//! A small HTTP server on a real socket that does exactly what a test asks, and remembers its
+//! requests.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -8,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A request as it came.
+/// A request as it arrived.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) connection: usize,
@@ -36,13 +37,13 @@ pub(crate) enum Reply {
     Answer { status: u16, headers: Vec<(&'static str, String)>, body: String },
     /// Writes these bytes, whatever they are, and closes.
     Bytes(&'static str),
-    /// Closes without a word.
+    /// Closes without a response.
     Close,
-    /// Answers and closes without having said so.
+    /// Answers and closes without announcing that.
     AnswerAndClose,
-    /// Says nothing until the client goes, and then tells [`Server::client_left`].
+    /// Sends nothing until the client disconnects, and then tells [`Server::client_left`].
     Hang,
-    /// The same in the middle of an answer.
+    /// The same in the middle of a response.
     HangHalfway,
 }
 
@@ -63,7 +64,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a server; `reply` is told the request and how many came before it.
+    /// Starts a server; `reply` gets the request and the number of requests before it.
     pub(crate) fn start(reply: impl Fn(&Seen, usize) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -93,7 +94,7 @@ impl Server {
         self.seen().iter().map(Seen::line).collect()
     }
 
-    /// Waits until a client whose request hangs has gone.
+    /// Waits until the client of a hanging request has disconnected.
     pub(crate) fn client_left(&self) -> Instant {
         self.left.recv_timeout(Duration::from_secs(20)).expect("the client closes its connection")
     }
