@@ -1,4 +1,4 @@
-//! What can be written behind `suimon`, and the help that teaches it.
+//! The command line of `suimon`, with its help texts.
 
 use crate::demo::Demo;
 use crate::sim::Sim;
@@ -103,7 +103,8 @@ pub(crate) struct Serve {
     /// An existing recording is renamed.
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
-    /// Bytes of the recording, all its files together; the oldest is removed. [default: 1GiB]
+    /// Maximum size of the recording, all its files together; the oldest file is removed. [default:
+    /// 1GiB]
     #[arg(long, value_name = "SIZE", value_parser = recording_size)]
     pub(crate) record_bytes_max: Option<u64>,
     /// What is logged: error, warn, info, debug, trace, or by part. [default: $SUIMON_LOG, else
@@ -135,7 +136,7 @@ pub(crate) struct Check {
   suimon status --watch
   suimon status --admin http://127.0.0.1:9001 --json")]
 pub(crate) struct Status {
-    /// The gateway's operator address, as http://host:port or host:port.
+    /// Address of the gateway's admin listener, as http://host:port or host:port.
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8001")]
     pub(crate) admin: String,
     /// Print the gateway's own JSON.
@@ -195,7 +196,7 @@ pub(crate) enum Waiting {
     Say {
         #[command(flatten)]
         of: LineOf,
-        /// The words.
+        /// The message.
         #[arg(value_name = "MESSAGE", default_value = "")]
         message: String,
     },
@@ -204,7 +205,7 @@ pub(crate) enum Waiting {
     Invite {
         #[command(flatten)]
         of: LineOf,
-        /// How many.
+        /// Number of links.
         #[arg(long, value_name = "N", default_value_t = 1)]
         count: usize,
         /// How long they are valid.
@@ -221,7 +222,7 @@ pub(crate) enum Waiting {
 /// Where the gateway is.
 #[derive(Args, Debug)]
 pub(crate) struct LineAt {
-    /// The gateway's operator address.
+    /// Address of the gateway's admin listener.
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8001")]
     pub(crate) admin: String,
     /// Print the gateway's own JSON.
@@ -249,8 +250,7 @@ pub(crate) struct Preview {
     pub(crate) out: PathBuf,
 }
 
-/// A point in time, as of RFC 3339: in UTC, by another offset, or by this machine's clock on the
-/// wall.
+/// A point in time as in RFC 3339: in UTC, with another offset, or in this machine's local time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct PointInTime(pub(crate) SystemTime);
 
@@ -265,7 +265,7 @@ impl std::str::FromStr for PointInTime {
         if text.ends_with(['Z', 'z']) {
             return Ok(PointInTime(utc(&text.to_ascii_uppercase())?));
         }
-        // Behind the time of day there is no other sign.
+        // After the time of day the only sign is that of the offset.
         let sign = text.rfind(['+', '-']).filter(|at| *at > "2026-12-01T".len());
         let Some(sign) = sign else {
             let wall = utc(text)?;
@@ -303,7 +303,7 @@ pub(crate) struct Crowd {
     /// Journey file or scenario: who comes, and what they do.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// Where they go: http://HOST[:PORT].
+    /// URL that they visit: http://HOST[:PORT].
     #[arg(long, value_name = "URL")]
     pub(crate) to: String,
     /// Users at once, in place of the file's (closed arrivals only).
@@ -348,13 +348,13 @@ pub(crate) struct Report {
     /// Recordings.
     #[arg(value_name = "RECORDING", required = true)]
     pub(crate) recordings: Vec<PathBuf>,
-    /// The page, for the browser. One that is there is replaced.
+    /// HTML page to write; an existing one is replaced.
     #[arg(long, value_name = "FILE", default_value = "report.html")]
     pub(crate) out: PathBuf,
     /// Write all numbers to this file as JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// Show what is whole of a recording that was cut, or that is still being written.
+    /// Show the complete part of a recording that is truncated or still being written.
     #[arg(long)]
     pub(crate) partial: bool,
 }
@@ -373,8 +373,7 @@ pub(crate) struct Shop {
     /// Connections at once, each with a thread.
     #[arg(long, value_name = "N", default_value_t = 2000)]
     pub(crate) threads: usize,
-    /// Work of a light page, as a count it has printed before; else this machine is measured at
-    /// start.
+    /// Work of a light page, as a count that an earlier start printed. [default: measured at start]
     #[arg(long, value_name = "N")]
     pub(crate) light_work: Option<u32>,
     /// Work of a search, likewise.
@@ -424,7 +423,7 @@ mod tests {
         assert_eq!(at("2026-12-01T19:00:00+09:00"), Ok(utc));
         assert_eq!(at("2026-12-01 06:30:00-03:30"), Ok(utc));
         assert_eq!(at("2026-12-01t10:00:00z"), Ok(utc));
-        // Whatever the zone of this machine, it is no more than fourteen hours away.
+        // In any time zone of this machine, local time is at most fourteen hours away.
         let local = at("2026-12-01T10:00:00").unwrap();
         let apart = utc.0.duration_since(local.0).unwrap_or_else(|earlier| earlier.duration());
         assert!(apart <= Duration::from_secs(14 * 3600), "{apart:?}");

@@ -1,5 +1,5 @@
-//! `suimon check`: everything that is wrong with a file, or what would be run from it. Opens no
-//! port.
+//! `suimon check`: reports everything that is wrong with a file, or what would run from it. Opens
+//! no port.
 
 use crate::args::Check;
 use crate::exit::Exit;
@@ -11,14 +11,14 @@ use std::path::Path;
 use suimon_proxy::Server;
 use suimon_settings::{Fault, Faults, Settings, journey, scenario, text_of, with_lines};
 
-/// What a file turned out to hold.
+/// The parsed content of a file.
 enum Found {
     Settings(Box<Settings>),
     Journeys(Box<suimon_workload::Workload>),
     Scenario(Box<suimon_sim::Scenario>),
 }
 
-/// Checks the file, says what was found on standard output, and returns 0 or 2.
+/// Checks the file, prints the result on standard output, and returns 0 or 2.
 pub(crate) fn run(args: &Check) -> Exit {
     let name = args.file.display().to_string();
     match read(&args.file) {
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Check) -> Exit {
     }
 }
 
-/// Reads the file as what it holds.
+/// Reads the file as the kind of file it is.
 fn read(path: &Path) -> Result<Found, Faults> {
     let name = path.display().to_string();
     let text = text_of(path)?;
@@ -67,7 +67,7 @@ fn read(path: &Path) -> Result<Found, Faults> {
     }
 }
 
-/// Reads settings, and refuses what `suimon serve` would refuse for them.
+/// Reads settings, and refuses all that `suimon serve` would refuse.
 fn settings(name: &str, text: &str) -> Result<Settings, Faults> {
     let mut settings = Settings::of_file(name, text)?;
     let mut faults = Faults::none();

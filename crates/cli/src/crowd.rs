@@ -1,5 +1,5 @@
-//! `suimon crowd`: plays a journey file or a scenario against an address and tells what the
-//! visitors saw.
+//! `suimon crowd`: plays a journey file or a scenario against an address and reports what visitors
+//! saw.
 
 mod judge;
 
@@ -18,12 +18,12 @@ use suimon_settings::{Faults, journey, scenario};
 use suimon_sim::Scenario;
 use suimon_workload::{Arrivals, Workload};
 
-/// How long an endless workload is measured where nothing is said.
+/// How long an endless workload is measured by default.
 const MEASURE_DEFAULT: Duration = Duration::from_secs(60);
-/// Seconds between two progress lines where nobody watches.
+/// Seconds between two progress lines if standard error is no terminal.
 const QUIET_EVERY: u64 = 5;
 
-/// Plays, shows how it goes, prints the table, and writes the report.
+/// Plays the crowd, shows the progress, prints the table and writes the report.
 pub(crate) fn run(args: &Crowd) -> Exit {
     let (mut workload, scenario) = match load(&args.file) {
         Ok(loaded) => loaded,
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Crowd) -> Exit {
             return Exit::Usage;
         }
     }
-    // Asked for now, so that a run is not lost to a path that cannot be written.
+    // Created before the run, so that no run is lost because its file cannot be written.
     let json = match args.json.as_ref().map(|path| (path, fs::File::create(path))) {
         None => None,
         Some((_, Ok(file))) => Some(file),
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Crowd) -> Exit {
     }
 }
 
-/// Returns who comes, and the scenario if the file is one.
+/// Returns the workload, and the scenario if the file is one.
 fn load(path: &Path) -> Result<(Workload, Option<Scenario>), Faults> {
     if FileKind::of(path) == FileKind::Scenario {
         let scenario = scenario::load(path)?;
@@ -117,17 +117,17 @@ fn set_users(workload: &mut Workload, wanted: u32) -> Result<(), String> {
     }
 }
 
-/// Returns what shows how it goes: one line that is drawn over, or a line now and then where nobody
-/// watches.
+/// Returns a function that shows the progress: one line that it redraws on a terminal, else a line
+/// now and then.
 fn progress() -> Box<dyn FnMut(&Progress) + Send> {
     let live = std::io::stderr().is_terminal();
     let mut told = 0;
     Box::new(move |progress| {
         let second = progress.at_s as u64;
         let mut stderr = std::io::stderr().lock();
-        // Nothing is lost if nobody can be told.
+        // A failure to show progress does not matter.
         let _ = if live {
-            // A line that is broken by the terminal could not be drawn over.
+            // A line that the terminal wraps could not be redrawn.
             let line = Line::default().plain(&progress.to_string());
             let line = line.written(terminal::width().saturating_sub(1), false);
             write!(stderr, "{}{line}", terminal::CLEAR_LINE).and_then(|()| stderr.flush())

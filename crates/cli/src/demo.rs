@@ -1,14 +1,14 @@
 //! `suimon demo`: one crowd, one shop, twice: without Suimon and with it. Shows what happens and
 //! writes a report.
 //!
-//! Shop and gateway are processes of their own, of this binary, on free ports of 127.0.0.1; the crowd
-//! is played by this one. First the most the shop could do is measured (the bound); then the same
-//! crowd comes straight to a fresh shop; then to another fresh one through a gateway without any
-//! settings. Where it can be done the shop has a core of its own, so that neither gateway nor crowd
-//! takes anything from it.
+//! Shop and gateway are separate processes of this binary, on free ports of 127.0.0.1; this process
+//! plays the crowd. The demo first measures the most the shop can do (the bound). Then the same
+//! crowd visits a fresh shop directly, and then another fresh one through a gateway without any
+//! settings. Where possible the shop has a core of its own, so that gateway and crowd take no CPU
+//! time from it.
 //!
-//! Map: `stage` the three acts; `outcome` what came of them; `live` and `comparison` for the
-//! terminal; `report` (with `figures`) for the browser.
+//! Map: `stage` the three acts; `outcome` their results; `live` and `comparison` for the terminal;
+//! `report` (with `figures`) for the browser.
 
 mod comparison;
 mod figures;
@@ -26,7 +26,7 @@ use stage::Stage;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-/// What there is, or a sentence that says why there is none, and what may help.
+/// A value, or a sentence that says why there is none and what may help.
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 #[derive(Args, Clone, Debug)]
@@ -41,8 +41,7 @@ pub(crate) struct Demo {
     /// Visitors at once, each playing one session after another.
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) clients: u32,
-    /// Divides all times: what pages cost, how long visitors think, how long they wait; from 0.1 to
-    /// 100.
+    /// Divides all times: costs of pages, think times and patience; from 0.1 to 100.
     #[arg(long, value_name = "N", default_value_t = 4.0, value_parser = scale)]
     pub(crate) scale: f64,
     /// Seed of all random choices; the same for both runs.

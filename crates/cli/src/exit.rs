@@ -5,7 +5,7 @@ use std::process::ExitCode;
 /// How a command ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Exit {
-    /// Done, and what was to hold holds.
+    /// Done, and everything checked holds.
     Done,
     /// Something failed while running, or does not hold.
     Failed,
@@ -23,7 +23,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Runs a command that waits for little, on this thread.
+/// Runs a short asynchronous command on this thread.
 pub(crate) fn with_runtime(command: impl Future<Output = Exit>) -> Exit {
     match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime.block_on(command),

@@ -1,4 +1,4 @@
-//! One request to a gateway's operator address, over plain HTTP.
+//! One request to a gateway's admin listener, over plain HTTP.
 
 use crate::exit::Exit;
 use http_body_util::{BodyExt, Full, Limited};
@@ -12,9 +12,9 @@ use std::time::Duration;
 use suimon_params::upstream::{NodeAddress, NodeParams, Scheme};
 use tokio::net::TcpStream;
 
-/// The longest a gateway may take to tell its state.
+/// The longest a gateway may take to respond.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The most of an answer that is read.
+/// The most bytes of a response that are read.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 /// Why nothing was fetched.
@@ -22,15 +22,15 @@ const ANSWER_BYTES_MAX: usize = 64 << 20;
 pub(crate) enum FetchError {
     /// The URL cannot be used.
     BadUrl(String),
-    /// The gateway answered, and does not do what was asked; its reason.
+    /// The gateway refused the request; its reason.
     Refused(String),
-    /// Nobody answered there, or not as a gateway would.
+    /// There was no response, or not a gateway's.
     NoAnswer(String),
 }
 
 impl FetchError {
-    /// Says what is wrong with the gateway at `url`, which the user named by `option`, and returns
-    /// how the command ends.
+    /// Prints what is wrong with the gateway at `url`, which the user named with `option`, and
+    /// returns the command's exit code.
     pub(crate) fn explain(&self, option: &str, url: &str) -> Exit {
         eprintln!("{}", self.explanation(option, url));
         match self {
@@ -51,12 +51,12 @@ impl FetchError {
     }
 }
 
-/// Returns the body of a 200 answer to `GET path` at the origin `base`.
+/// Returns the body of a successful response to `GET path` at the origin `base`.
 pub(crate) async fn get(base: &str, path: &str) -> Result<Bytes, FetchError> {
     ask(base, Request::get(path), String::new()).await
 }
 
-/// Returns the body of a 200 answer to `POST path` of this JSON at the origin `base`.
+/// Returns the body of a successful response to `POST path` with this JSON at the origin `base`.
 pub(crate) async fn post(base: &str, path: &str, json: String) -> Result<Bytes, FetchError> {
     ask(base, Request::post(path).header("content-type", "application/json"), json).await
 }
@@ -87,7 +87,7 @@ fn origin(base: &str) -> Result<NodeParams, FetchError> {
     }
 }
 
-/// What came back.
+/// A response.
 struct Answer {
     status: StatusCode,
     headers: HeaderMap,
@@ -95,15 +95,15 @@ struct Answer {
 }
 
 impl Answer {
-    /// Returns the body, if the answer is one of success.
+    /// Returns the body, if the status is a success.
     fn body(self) -> Result<Bytes, FetchError> {
         if self.status.is_success() {
             return Ok(self.body);
         }
         let said = String::from_utf8_lossy(&self.body);
         let said = said.lines().next().unwrap_or("");
-        // The gateway gives its reasons as plain text; a page of errors is from something else that
-        // listens there.
+        // The gateway gives its reasons as plain text. An HTML error page comes from another server
+        // on that address.
         let is_text =
             self.headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/plain"));
         if self.status.is_client_error() && is_text && !said.is_empty() {

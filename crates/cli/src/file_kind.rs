@@ -1,29 +1,30 @@
-//! What a TOML file of ours holds, by the tables in it.
+//! Finds out what a TOML file for Suimon contains, by its tables.
 
 use std::path::Path;
 
-/// What a file holds.
+/// What a file contains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum FileKind {
-    /// What `suimon serve` is told; also whatever cannot be read, so that its reader says why.
+    /// Settings of `suimon serve`. Also a file that cannot be read: the reader of settings then
+    /// reports why.
     Settings,
-    /// What a crowd is told.
+    /// Journeys of a crowd.
     Journeys,
-    /// What a simulator is told: visitors, and what they are played against.
+    /// A scenario of the simulator: visitors, and the application they visit.
     Scenario,
 }
 
-/// Only a scenario has one of these. A `[server]` alone is what other programs call where they
-/// listen, and none.
+/// Only a scenario has one of these. A `[server]` alone does not make a scenario: other programs
+/// use that name for their listener.
 const OF_SCENARIOS: &[&str] = &["base", "question", "change", "expect", "seeds", "warm_up", "measure"];
 
 impl FileKind {
-    /// Returns what the file at `path` seems to hold.
+    /// Returns what the file at `path` seems to contain.
     pub(crate) fn of(path: &Path) -> FileKind {
         suimon_settings::text_of(path).map_or(FileKind::Settings, |text| FileKind::of_text(&text))
     }
 
-    /// Returns what `text` seems to hold.
+    /// Returns what `text` seems to contain.
     pub(crate) fn of_text(text: &str) -> FileKind {
         let table = text.parse::<toml::Table>().ok();
         table.map_or(FileKind::Settings, |table| FileKind::of_table(&table))

@@ -1,4 +1,5 @@
-//! SIGINT and SIGTERM: the first asks to end in good order, the second ends the process at once.
+//! SIGINT and SIGTERM: the first signal starts an orderly shutdown, the second ends the process at
+//! once.
 
 use std::io;
 use std::sync::LazyLock;
@@ -7,7 +8,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-/// Turns true at the first signal. Signals are listened for from when it is first looked at.
+/// Turns true at the first signal. Its first use starts listening for signals.
 static ASKED: LazyLock<watch::Sender<bool>> = LazyLock::new(|| {
     let asked = watch::Sender::new(false);
     if let Err(error) = listen_on_a_thread(asked.clone()) {
@@ -16,13 +17,13 @@ static ASKED: LazyLock<watch::Sender<bool>> = LazyLock::new(|| {
     asked
 });
 
-/// Begins to listen: from here on a signal does not end the process by itself. To be called before
-/// anybody is told that the process runs, so that a signal that follows at once finds it listening.
+/// Begins to listen: from now on one signal alone does not end the process. Call this before
+/// announcing that the process runs, so that an immediate signal is not missed.
 pub(crate) fn listen() {
     LazyLock::force(&ASKED);
 }
 
-/// Returns whether the first signal has come.
+/// Returns whether the first signal has arrived.
 pub(crate) fn asked() -> bool {
     *ASKED.borrow()
 }
@@ -33,7 +34,8 @@ pub(crate) async fn first() {
     asked.wait_for(|asked| *asked).await.expect("the sender is a static");
 }
 
-/// Listens on a thread of its own, so that the second signal is heard however busy the rest is.
+/// Listens on a thread of its own, so that the second signal works even if all other threads are
+/// busy.
 fn listen_on_a_thread(asked: watch::Sender<bool>) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let signals = {

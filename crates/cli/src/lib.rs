@@ -1,8 +1,8 @@
-//! The suimon command, as a library: its `main`, and what an experiment uses of `suimon sim`.
+//! The suimon command as a library: its `main`, and the parts of `suimon sim` that experiments use.
 //!
-//! Each command has a file; `args.rs` says what can be written behind it. Standard output carries
-//! what was asked for, standard error what happens meanwhile. Exit codes: 0 done and it holds, 1 it
-//! does not or something failed while running, 2 wrong usage or settings.
+//! Each command has a file; `args.rs` has its arguments. Standard output has the result, standard
+//! error the progress. Exit codes: 0 done, and everything checked holds; 1 something does not hold
+//! or failed while running; 2 wrong usage or settings.
 
 mod args;
 mod check;
@@ -50,12 +50,12 @@ pub fn main() -> ExitCode {
     exit.into()
 }
 
-/// Runs `suimon sim` with laws and scenarios that the product does not have.
+/// Runs `suimon sim` with additional laws and scenarios.
 pub fn simulate(args: &Sim, beyond: &Beyond) -> ExitCode {
     sim::play(args, beyond).into()
 }
 
-/// Returns what `suimon check` tells of a scenario, by its heading.
+/// Returns what `suimon check` prints about a scenario: headings and texts.
 pub fn summary_of(scenario: &Scenario) -> Vec<(&'static str, String)> {
     summary::of_scenario(scenario)
 }

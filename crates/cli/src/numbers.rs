@@ -1,4 +1,4 @@
-//! Numbers as people read them: with the digits that mean something, and the unit that suits them.
+//! Formats numbers for people, with significant digits and a suitable unit.
 
 /// Returns a rate.
 pub(crate) fn rate(value: f64) -> String {
@@ -26,7 +26,7 @@ pub(crate) fn time(seconds: f64) -> String {
     }
 }
 
-/// Returns a mean of counts: whole where it is.
+/// Returns a mean of counts, without decimals if it is whole or large.
 pub(crate) fn count(value: f64) -> String {
     if value >= 99.5 || value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.1}") }
 }

@@ -1,25 +1,26 @@
-//! What all of our HTML pages share: a page that carries all it needs and asks nothing of anybody.
+//! The common parts of our HTML pages. A page contains all it needs and loads nothing from the
+//! network.
 
 use serde::Serialize;
 use std::fmt::{Result, Write as _};
 use suimon_chart::{Axis, Bars, Dress, Hue, Plot, STYLE, Series, Size};
 
 const PAGE_STYLE: &str = include_str!("page/style.css");
-/// A gate that lets a little water through.
+/// The logo: a gate that lets a little water through.
 const MARK: &str = include_str!("page/mark.svg");
 
-/// A figure over the whole width, and what it becomes on a narrow screen.
+/// Size of a figure over the whole width, and its size on a narrow screen.
 const WIDE: Size = Size::new(960.0, 340.0);
 const NARROW: Size = Size::new(390.0, 290.0);
 /// A figure beside another.
 const HALF: Size = Size::new(460.0, 290.0);
 
-/// Lines of routes, kinds or steps in one figure, the busiest first: more than there are colours cannot
-/// be told apart.
+/// Most lines of routes, kinds or steps in one figure, the busiest first. Readers could not tell
+/// more lines than colours apart.
 pub(crate) const LINES_MAX: usize = 5;
 /// Their colours; vermilion stands for a run without Suimon, or for another law.
 pub(crate) const LINE_HUES: [Hue; LINES_MAX] = [Hue::Blue, Hue::Green, Hue::Purple, Hue::Amber, Hue::Grey];
-/// Pixels between lines of equal values.
+/// Distance between lines of equal values, pixels.
 const BESIDE: f64 = 3.0;
 
 /// Writes everything before the first section.
@@ -40,8 +41,8 @@ pub(crate) fn begin(page: &mut String, title: &str, headline: &str, lead: &str) 
     )
 }
 
-/// Writes everything after the last section; `numbers` stay inside the page, for readers who want
-/// them.
+/// Writes everything after the last section. The page contains `numbers` as JSON for readers who
+/// want them.
 pub(crate) fn end(page: &mut String, numbers: &impl Serialize) -> Result {
     writeln!(
         page,
@@ -50,7 +51,7 @@ pub(crate) fn end(page: &mut String, numbers: &impl Serialize) -> Result {
     )
 }
 
-/// Writes a section; title, words and what is inside are HTML.
+/// Writes a section; `title`, `words` and `inside` are HTML.
 pub(crate) fn section(page: &mut String, title: &str, words: &str, inside: &str) -> Result {
     writeln!(page, "<section>\n<h2>{title}</h2>")?;
     if !words.is_empty() {
@@ -59,8 +60,8 @@ pub(crate) fn section(page: &mut String, title: &str, words: &str, inside: &str)
     writeln!(page, "{inside}</section>")
 }
 
-/// Returns a figure over the whole width. Text in a figure keeps its size, so there is one for each
-/// width.
+/// Returns a figure over the whole width. It is drawn once for each width, because text does not
+/// scale with a figure.
 pub(crate) fn both_widths(plot: &Plot) -> String {
     format!(
         "<div class=\"wide\">{}</div>\n<div class=\"narrow\">{}</div>\n",
@@ -79,12 +80,12 @@ pub(crate) fn bars(bars: &Bars) -> String {
     format!("<div class=\"figure\">{}</div>\n", bars.svg(HALF.width, Dress::Page))
 }
 
-/// Returns the limits of routes over time, the first [`LINES_MAX`] of them; `plot` makes the plot of
-/// the y-axis. Limits are often equal, so that the lines are drawn beside each other.
+/// Returns the limits of the first [`LINES_MAX`] routes over time; `plot` makes the plot from the
+/// y-axis. Limits are often equal, so their lines are drawn side by side.
 pub(crate) fn limits(plot: impl FnOnce(Axis) -> Plot, routes: &[(&str, Vec<(f64, f64)>)]) -> Plot {
     let routes = &routes[..routes.len().min(LINES_MAX)];
     let all = routes.iter().flat_map(|(_, points)| points).map(|(_, limit)| *limit);
-    // One more than the highest, for lines that are raised; of nothing, 2.
+    // One more than the highest limit, for raised lines; 2 if there is no limit.
     let highest = all.fold(1.0, f64::max) + 1.0;
     let axis = Axis::new("requests of a route in the application at once").from(0.0).to(highest).whole();
     let plot = plot(axis).describe("How many requests of each route may be in the application at once.");
@@ -93,12 +94,12 @@ pub(crate) fn limits(plot: impl FnOnce(Axis) -> Plot, routes: &[(&str, Vec<(f64,
     })
 }
 
-/// Returns the text as it is written in HTML.
+/// Returns the text escaped for HTML.
 pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Returns the numbers as JSON that cannot end the element it stands in.
+/// Returns the numbers as JSON that cannot end the element around it.
 fn embedded(numbers: &impl Serialize) -> String {
     serde_json::to_string(numbers).unwrap_or_else(|_| "null".to_owned()).replace('<', "\\u003c")
 }

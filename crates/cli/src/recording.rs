@@ -1,4 +1,4 @@
-//! The files of a recording: which they are, and playing them.
+//! Finds and plays the files of a recording.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use suimon_record::{BLOCK_BYTES_MAX, Damage, Header, Segment, What, is_recording};
 use suimon_sim::replay::ReplayError;
 
-/// No file of a recording is longer; a longer one would be held in memory for nothing.
+/// The largest file that is read, bytes. No file of a recording is longer.
 const BYTES_MAX: u64 = 300 << 20;
 
 /// The files of a recording, the oldest first.
 #[derive(Debug)]
 pub(crate) struct Files {
     paths: Vec<PathBuf>,
-    /// Files of other runs beside them.
+    /// Number of files of other runs in the same folder.
     pub(crate) earlier: usize,
 }
 
@@ -25,8 +25,8 @@ pub(crate) struct Opened {
 }
 
 impl Files {
-    /// Finds the files that were set aside in the run that `path` is of. What is wrong with `path`
-    /// itself is told when it is read.
+    /// Finds the earlier files of the run that `path` belongs to. Damage in `path` itself is
+    /// reported when it is played.
     pub(crate) fn find(path: &Path) -> Result<Self, String> {
         let beginning = beginning(path).map_err(|error| format!("{}: {error}", path.display()))?;
         let mut files = Files { paths: Vec::new(), earlier: 0 };
@@ -49,7 +49,7 @@ impl Files {
     }
 
     /// Finds the files of several recordings: each file once, the oldest run first. Files of other
-    /// runs beside them are counted as earlier ones only where they were not named.
+    /// runs in the same folders count as earlier ones only if they were not named.
     pub(crate) fn find_all(named: &[PathBuf]) -> Result<Self, String> {
         let mut placed = Vec::new();
         let mut earlier = 0;
@@ -94,7 +94,7 @@ impl Opened {
     }
 }
 
-/// Plays one file. Returns where it was cut, if it was and that is allowed.
+/// Plays one file. Returns where it was cut, if it was cut and `partial` allows that.
 pub(crate) fn play_file(
     opened: &Opened,
     partial: bool,
@@ -118,7 +118,7 @@ fn beginning(path: &Path) -> io::Result<Vec<u8>> {
     Ok(beginning)
 }
 
-/// Returns the files named as `path` with a number behind it, and the numbers.
+/// Returns the files named like `path` with a number appended, and the numbers.
 fn set_aside(path: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let own = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

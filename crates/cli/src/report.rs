@@ -1,7 +1,7 @@
 //! `suimon report`: what a recorded gateway did, and why, as a page for the browser.
 //!
-//! The recording is replayed, so that what is shown is what the gate decided and not what somebody
-//! wrote down about it. Map: `figures` the charts; `page` the page; `numbers` the same for scripts.
+//! The report replays the recording, so it shows the gate's decisions themselves and not notes
+//! about them. Map: `figures` the charts; `page` the page; `numbers` the same for scripts.
 
 mod figures;
 mod numbers;
@@ -14,11 +14,11 @@ use crate::whole_file;
 use suimon_record::Damage;
 use suimon_sim::replay::{Replay, Timeline};
 
-/// What came of a replay, and where it is from.
+/// The result of a replay, and its files.
 struct Found {
     files: Files,
     replay: Replay,
-    /// Where the last file was cut, if that was allowed.
+    /// Where the last file was cut, if `--partial` allows that.
     cut: Option<Damage>,
 }
 
@@ -28,7 +28,7 @@ impl Found {
     }
 }
 
-/// Plays the recordings, and writes what was asked for.
+/// Plays the recordings, and writes the requested files.
 pub(crate) fn run(args: &Report) -> Exit {
     let outputs = [("--out", Some(&args.out)), ("--json", args.json.as_ref())];
     for (flag, path) in outputs {
@@ -66,7 +66,7 @@ fn play(args: &Report) -> Result<Found, String> {
     let mut cut = None;
     for path in files.paths() {
         let opened = Opened::read(path)?;
-        // A part that was cut is followed by what another gateway wrote, or by nothing.
+        // After a cut file comes another gateway's recording, or nothing.
         cut = play_file(&opened, args.partial, |segment| replay.play(segment))?.or(cut);
     }
     Ok(Found { files, replay, cut })

@@ -25,13 +25,13 @@ use suimon_settings::{Faults, Settings, StatePath, text_of};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// How long a node may take to accept a connection at the start before that is remarked upon.
+/// How long a node may take to accept a connection at the start before a warning.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
 
-/// Variable of the environment that says what is logged.
+/// Environment variable with the log filter.
 const LOG_VARIABLE: &str = "SUIMON_LOG";
 
-/// Serves until told to stop, and then until what was under way has ended.
+/// Serves until told to stop, and then drains.
 pub(crate) fn run(args: &Serve) -> Exit {
     let read = || -> Result<_, Faults> {
         let text = args.config.as_deref().map(text_of).transpose()?;
@@ -68,13 +68,13 @@ pub(crate) fn run(args: &Serve) -> Exit {
     };
     let exit =
         runtime.block_on(serve(settings, |observer| Reloader { args: args.clone(), text, observer, log }));
-    // Nothing of worth is left: the drain is over, and what it left was cut off.
+    // The drain is over, and what it left was cut off, so nothing remains to wait for.
     runtime.shutdown_background();
     exit
 }
 
-/// Returns the settings in the `text` of the file, if one is named, with what the command line says
-/// in place of what it says.
+/// Returns the settings in the `text` of the file, if one is named. The command line overrides the
+/// file.
 fn settings(args: &Serve, text: Option<&str>) -> Result<Settings, Faults> {
     let mut settings = match (&args.config, text) {
         (Some(path), Some(text)) => Settings::of_file(&path.display().to_string(), text)?,
@@ -122,7 +122,8 @@ fn settings(args: &Serve, text: Option<&str>) -> Result<Settings, Faults> {
     faults.into_result(settings)
 }
 
-/// Begins to log to standard error: by the flag, else by the environment, else by the file.
+/// Begins to log to standard error. The filter is from the flag, else from the environment, else
+/// from the file.
 fn log(args: &Serve, settings: &Settings) -> Result<logging::Handle, String> {
     let (name, filter) = match (&args.log, std::env::var(LOG_VARIABLE)) {
         (Some(filter), _) => ("--log", filter.clone()),
@@ -155,8 +156,8 @@ async fn serve(mut settings: Settings, reloader: impl FnOnce(Observer) -> Reload
         tls.address = address;
     }
     settings.admin_listen = admin.as_ref().and_then(|listener| listener.local_addr().ok());
-    // Before anybody is told that we run: a signal that follows at once finds us listening. On a
-    // terminal it is left alone: there it ends the process with it.
+    // Listens before announcing that the gateway runs, so that an immediate SIGHUP is not missed.
+    // On a terminal SIGHUP keeps its default: it ends the process when the terminal closes.
     if !io::stderr().is_terminal()
         && let Ok(hangup) = signal(SignalKind::hangup())
     {
@@ -179,7 +180,7 @@ async fn serve(mut settings: Settings, reloader: impl FnOnce(Observer) -> Reload
             takes_commands: settings.admin_listen.is_some_and(|address| address.ip().is_loopback()),
         };
         tokio::spawn(async move {
-            // It answers until the very end, so that a drain can be watched.
+            // The admin listener answers until the very end, so that operators can watch a drain.
             if let Err(error) =
                 suimon_admin::serve(listener, params, Arc::new(source), std::future::pending()).await
             {
@@ -196,7 +197,7 @@ async fn serve(mut settings: Settings, reloader: impl FnOnce(Observer) -> Reload
     Exit::Done
 }
 
-/// A gateway as the operator's listener sees it.
+/// A gateway as the admin listener sees it.
 struct Gateway {
     observer: Observer,
     draining: Arc<AtomicBool>,
@@ -232,15 +233,15 @@ impl Source for Gateway {
     }
 }
 
-/// Says on standard output what is being done, with the ports that were really taken.
+/// Prints a summary on standard output, with the ports that are really in use.
 fn announce(settings: &Settings) {
     let lines = summary::of_settings(settings);
     let text = format!("suimon {}\n{}", env!("CARGO_PKG_VERSION"), summary::aligned(&lines));
-    // The process that started us may not be listening; that is no reason not to serve.
+    // The process that started the gateway may not read its output; the gateway serves anyway.
     let _ = io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush());
 }
 
-/// Says which nodes do not answer yet. They may well come later, so it is no reason not to start.
+/// Warns about nodes that do not answer yet. They may start later, so the gateway starts anyway.
 async fn look_at_nodes(nodes: Vec<NodeParams>) {
     for node in nodes {
         let look = async {
@@ -260,7 +261,7 @@ async fn look_at_nodes(nodes: Vec<NodeParams>) {
     }
 }
 
-/// Returns whose fault it is: what was written, or what was found when running.
+/// Returns the exit code: wrong settings, or a failure while running.
 fn exit_of(error: &StartError) -> Exit {
     match error {
         StartError::Listen(_, error) if error.kind() == io::ErrorKind::AddrNotAvailable => Exit::Usage,

@@ -1,11 +1,11 @@
-//! `suimon sim`: plays scenarios in a model of the application, in virtual time, and tells whether
-//! what was expected holds.
+//! `suimon sim`: plays scenarios in a model of the application, in virtual time, and reports
+//! whether their expectations hold.
 //!
-//! Map: `question` what is to be played, from the command line and the files; `play` plays it on
-//! several threads; `answer` what came of it; `table` for the terminal; `json` for scripts;
-//! `report` (with `figures`) for the browser. `replay` plays recordings of a live gateway instead,
-//! and `from` makes a scenario of what one has learned. [`Beyond`] is what an experiment adds: laws
-//! of others and generated sites.
+//! Map: `question` what to play, from the command line and the files; `play` plays it on several
+//! threads; `answer` the results; `table` for the terminal; `json` for scripts; `report` (with
+//! `figures`) for the browser. `replay` plays recordings of a live gateway instead, and `from`
+//! makes a scenario from a gateway's learned state. [`Beyond`] is what an experiment adds: other
+//! laws and generated sites.
 
 mod answer;
 mod figures;
@@ -79,15 +79,15 @@ pub struct Sim {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["files", "seeds", "seed", "vs", "jobs", "report"])]
     pub(crate) replay: Option<PathBuf>,
     /// With --replay: a setting of [gate] to try in place of the recorded one, such as
-    /// gate.order=fifo; several times if need be.
+    /// gate.order=fifo. May be repeated.
     #[arg(long, value_name = "KEY=VALUE", requires = "replay")]
     pub(crate) with: Vec<String>,
     /// With --replay: play the complete part of a recording that is truncated or still being
     /// written.
     #[arg(long, requires = "replay")]
     pub(crate) partial: bool,
-    /// Make a scenario of what the gateway at this operator address has learned, such as
-    /// http://127.0.0.1:8001, to be edited and played.
+    /// Make a scenario, to be edited and played, from what a gateway has learned. URL is its admin
+    /// listener, such as http://127.0.0.1:8001.
     #[arg(long, value_name = "URL", conflicts_with_all = ["files", "seeds", "seed", "vs", "jobs", "json", "report", "replay", "list_laws"])]
     pub(crate) from: Option<String>,
     /// With --from: the file it is written to. [default: standard output]
@@ -101,23 +101,23 @@ pub struct Sim {
     pub(crate) list_laws: bool,
 }
 
-/// What is compared and played beyond files and the product's own laws.
+/// Laws and scenarios beyond the product's own laws and scenario files.
 #[derive(Debug)]
 pub struct Beyond {
-    /// Reads a law's name.
+    /// Parses a law's name.
     pub parse: fn(&str) -> Result<Laws, String>,
-    /// The laws there are, by name and in words.
+    /// The available laws: names and descriptions.
     pub catalogue: Vec<(String, String)>,
-    /// How those without a name of their own are written.
+    /// How to write laws that have no name of their own.
     pub how_written: String,
-    /// Scenarios without a file, and how the command line names each.
+    /// Scenarios without a file, each with its name on the command line.
     pub scenarios: Vec<(String, Scenario)>,
     /// The command that plays a run again.
     pub command: &'static str,
 }
 
 impl Beyond {
-    /// Returns what the product has: nothing.
+    /// Returns no additions, as the product has none.
     fn nothing() -> Self {
         Beyond {
             parse: Laws::parse,
@@ -134,7 +134,7 @@ pub(crate) fn run(args: &Sim) -> Exit {
     play(args, &Beyond::nothing())
 }
 
-/// Plays, shows the tables, and writes what was asked for.
+/// Plays the scenarios, shows the tables, and writes the requested files.
 pub(crate) fn play(args: &Sim, beyond: &Beyond) -> Exit {
     if args.list_laws {
         print!("{}", laws(beyond));
@@ -193,7 +193,7 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Returns the laws there are to compare with, and how others are written.
+/// Returns the laws to compare with, and how to write others.
 fn laws(beyond: &Beyond) -> String {
     let law = |(name, words): &(String, String)| {
         let laws = (beyond.parse)(name).map_or_else(|_| String::new(), |laws| laws.to_string());

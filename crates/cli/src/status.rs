@@ -1,4 +1,4 @@
-//! `suimon status`: what a running gateway does right now, and why.
+//! `suimon status`: shows what a running gateway does right now, and why.
 
 mod picture;
 
@@ -13,7 +13,7 @@ use suimon_admin::State;
 /// Time between two pictures of `--watch`.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Shows the state once, or again and again.
+/// Shows the state once, or repeatedly.
 pub(crate) async fn run(args: &Status) -> Exit {
     if args.watch {
         return watch(args).await;
@@ -45,8 +45,8 @@ fn text(lines: &[Line], colours: bool) -> String {
     lines.iter().map(|line| line.written(usize::MAX, colours) + "\n").collect()
 }
 
-/// Draws until Ctrl-C, which is how it is meant to end: on a screen of its own, or one picture
-/// under the other where nobody watches.
+/// Draws until Ctrl-C, which is the normal end: on a screen of its own, or one picture below the
+/// other if standard output is no terminal.
 async fn watch(args: &Status) -> Exit {
     let Ok(screen) = io::stdout().is_terminal().then(Screen::enter).transpose() else { return Exit::Done };
     let mut ticks = tokio::time::interval(EVERY);
@@ -80,7 +80,7 @@ async fn watch(args: &Status) -> Exit {
             _ => io::stdout().write_all(text(&lines, false).as_bytes()).and_then(|()| io::stdout().flush()),
         };
         if written.is_err() {
-            // The reader of the pictures has gone.
+            // Nobody reads standard output any more.
             return Exit::Done;
         }
     }

@@ -1,4 +1,4 @@
-//! What would be run, in a few lines for people.
+//! What would run, in a few lines for people.
 
 use crate::numbers::rate;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use suimon_workload::{Arrivals, Workload};
 /// The most routes and kinds named one by one.
 const NAMED_MAX: usize = 8;
 
-/// A name and what is to be said of it.
+/// Names, each with its description.
 pub(crate) type Lines = Vec<(&'static str, String)>;
 
-/// Returns the lines with their second parts under each other.
+/// Returns the lines with their second parts aligned.
 pub(crate) fn aligned(lines: &[(&'static str, String)]) -> String {
     let width = lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     lines.iter().map(|(name, text)| format!("  {name:width$}  {text}\n")).collect()
@@ -89,7 +89,7 @@ pub(crate) fn of_scenario(scenario: &Scenario) -> Lines {
     lines
 }
 
-/// Returns who comes, in a few words.
+/// Returns the arrivals, in a few words.
 pub(crate) fn arrivals(workload: &Workload) -> String {
     match &workload.arrivals {
         Arrivals::Closed { users, sessions_each: None, .. } => {
@@ -188,7 +188,7 @@ fn pattern(pattern: &RoutePattern) -> String {
     format!("{} {}", pattern.method.as_deref().unwrap_or("*"), pattern.path)
 }
 
-/// Returns what a gate's mode means, in a word or two.
+/// Returns what a route's mode means, in a word or two.
 pub(crate) fn mode(mode: RouteMode) -> String {
     match mode {
         RouteMode::Fixed(limit) => format!("fixed at {limit}"),

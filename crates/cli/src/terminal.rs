@@ -1,4 +1,4 @@
-//! Lines that fit a terminal, and pictures that are drawn over.
+//! Lines that fit a terminal, and pictures that are redrawn in place.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -7,16 +7,16 @@ use std::os::fd::AsFd;
 pub(crate) const CLEAR_BELOW: &str = "\x1b[J";
 /// Wipes the line that the cursor is in, and goes to its beginning.
 pub(crate) const CLEAR_LINE: &str = "\r\x1b[2K";
-/// Goes to a screen of its own, without a cursor, and back to what was there before.
+/// Switches to the alternate screen without a cursor, and back.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
-/// Goes to the first line, for a picture that is drawn over the one before without wiping it: so
-/// nothing flickers.
+/// Goes to the first line, to draw a picture over the previous one. Nothing flickers, because
+/// nothing is wiped before.
 const HOME: &str = "\x1b[H";
-/// Columns and lines taken where the terminal does not tell.
+/// Assumed size if the terminal does not report it.
 const SIZE_DEFAULT: Size = Size { columns: 80, lines: 24 };
 
-/// How much fits on a terminal.
+/// The size of a terminal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Size {
     pub(crate) columns: usize,
@@ -32,7 +32,7 @@ pub(crate) enum Colour {
     Blue,
 }
 
-/// A line of differently written parts.
+/// A line of parts in different styles.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Line {
     parts: Vec<(&'static str, String)>,
@@ -66,13 +66,13 @@ impl Line {
         self
     }
 
-    /// Returns the line as written to a terminal of this width: cut, so that it never takes two
-    /// lines, for then we would draw over the wrong ones.
+    /// Returns the line for a terminal of this width. It is cut to one line, because a wrapped line
+    /// would make the next redraw start at the wrong line.
     pub(crate) fn drawn(&self, width: usize) -> String {
         format!("\x1b[2K{}\n", self.written(width.saturating_sub(1), colours_are_wanted()))
     }
 
-    /// Returns the line in at most `columns` columns, without a line end.
+    /// Returns the line, cut to `columns` columns, without a line end.
     pub(crate) fn written(&self, columns: usize, colours: bool) -> String {
         let mut room = columns;
         let mut text = String::new();
@@ -88,7 +88,7 @@ impl Line {
         text
     }
 
-    /// Returns whether nothing is on it.
+    /// Returns whether the line is empty.
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.parts.iter().all(|(_, text)| text.is_empty())
@@ -100,7 +100,7 @@ pub(crate) fn colours_are_wanted() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Returns the text in lines of at most `columns` columns, broken between words where possible.
+/// Returns the text in lines of at most `columns` columns, wrapped between words if possible.
 pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
@@ -118,8 +118,8 @@ pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// Returns the text with each line that is longer than `columns` broken between words, the rest
-/// indented as far as its beginning.
+/// Returns the text with each line longer than `columns` wrapped between words. Continuation lines
+/// have the indentation of the first.
 pub(crate) fn paragraphs(text: &str, columns: usize) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.lines() {
@@ -136,18 +136,18 @@ pub(crate) fn paragraphs(text: &str, columns: usize) -> String {
     out
 }
 
-/// A screen of our own on standard output; what was there before comes back when it is dropped.
+/// The alternate screen on standard output. Dropping this restores the previous content.
 #[derive(Debug)]
 pub(crate) struct Screen(());
 
 impl Screen {
-    /// Takes the screen.
+    /// Switches to the alternate screen.
     pub(crate) fn enter() -> io::Result<Screen> {
         put(ENTER)?;
         Ok(Screen(()))
     }
 
-    /// Draws these lines, the first ones if there are more than fit.
+    /// Draws these lines, or the first ones if not all fit.
     pub(crate) fn draw(&self, lines: &[Line], size: Size) -> io::Result<()> {
         let mut text = HOME.to_owned();
         for line in lines.iter().take(size.lines.saturating_sub(1)) {
@@ -160,7 +160,7 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // A terminal that is gone needs nothing back.
+        // A closed terminal needs no restoring.
         let _ = put(LEAVE);
     }
 }
@@ -176,7 +176,7 @@ pub(crate) fn up(lines: usize) -> String {
     if lines == 0 { String::new() } else { format!("\x1b[{lines}F") }
 }
 
-/// Returns how much fits on the terminal that `out` is; `None`: it is none.
+/// Returns the size of the terminal that `out` is, or `None` if it is no terminal.
 pub(crate) fn size_of(out: impl AsFd) -> Option<Size> {
     let size = rustix::termios::tcgetwinsize(out).ok()?;
     let or_default = |told: u16, default| if told > 0 { usize::from(told) } else { default };
@@ -186,7 +186,7 @@ pub(crate) fn size_of(out: impl AsFd) -> Option<Size> {
     })
 }
 
-/// Returns how many columns standard error has, where live pictures are drawn.
+/// Returns the columns of standard error, where live pictures are drawn.
 pub(crate) fn width() -> usize {
     size_of(io::stderr()).unwrap_or(SIZE_DEFAULT).columns
 }

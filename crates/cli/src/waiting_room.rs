@@ -1,5 +1,5 @@
-//! `suimon waiting-room`: the lines of a running gateway, what they are told, and how they look to
-//! those who wait.
+//! `suimon waiting-room`: shows and controls the lines of a running gateway, and previews the
+//! waiting page.
 
 mod preview;
 
@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use suimon_admin::{LineAnswer, LineOrder, LineRequest, LineState, WAITING_ROOM_PATH};
 use suimon_statistics::table::{Align, columns};
 
-/// Does what was asked for.
+/// Runs the subcommand.
 pub(crate) async fn run(args: &WaitingRoom) -> Exit {
     let (at, order) = match &args.what {
         Waiting::Preview(args) => return preview::run(args),
@@ -60,7 +60,7 @@ pub(crate) async fn run(args: &WaitingRoom) -> Exit {
     Exit::Done
 }
 
-/// Returns the link of an invitation; without a page to lead to, what is to be added to a link.
+/// Returns the link of an invitation; without a URL, the query to append to a link.
 fn link(url: Option<&str>, invitation: &str) -> String {
     match url {
         None => format!("?{invitation}"),

@@ -1,11 +1,11 @@
-//! Files that are written whole or not at all.
+//! Files that are written completely or not at all.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Finds out whether a file can be written there, and leaves everything as it was; so that a run is
-/// not lost to a path that cannot be written.
+/// Checks whether a file can be written at `path`, and changes nothing. Commands check before a
+/// run, so that no run is lost because its file cannot be written.
 pub(crate) fn try_writing(path: &Path) -> io::Result<()> {
     if path.exists() {
         OpenOptions::new().append(true).open(path)?;
@@ -14,11 +14,11 @@ pub(crate) fn try_writing(path: &Path) -> io::Result<()> {
     try_creating(path)
 }
 
-/// Writes the text: under a name of its own first, so that a reader sees either the old file or the
-/// new one.
+/// Writes the text to a temporary name first and then renames it, so that a reader sees either the
+/// old file or the new one.
 pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
     if is_special(path) {
-        // A pipe or a terminal has no old content, and must stay what it is.
+        // A pipe or a terminal has no old content, and must not be replaced.
         return OpenOptions::new().write(true).open(path)?.write_all(text.as_bytes());
     }
     // A link stays a link.
@@ -29,7 +29,7 @@ pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
         file.sync_all()
     });
     written.and_then(|()| fs::rename(&partial, &path)).inspect_err(|_| {
-        // What went wrong is told already; nothing is to be said of a file that was not even made.
+        // The error is already reported; removing a file that was never created may fail.
         let _ = fs::remove_file(&partial);
     })
 }

@@ -8,7 +8,7 @@ use std::net::TcpListener;
 #[test]
 fn a_right_file_is_ok_and_its_port_stays_free() {
     let folder = tempfile::tempdir().unwrap();
-    // Taken by us: a check that bound it would fail.
+    // The test holds this port: a check that bound it would fail.
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     let path = file(
@@ -170,7 +170,7 @@ fn what_serve_would_refuse_is_refused_with_the_line_it_stands_in() {
         assert_eq!(ran.code, Some(2), "{text}\n{ran:?}");
         assert!(ran.out.contains(why), "{why}: {ran:?}");
         assert!(ran.out.contains(&format!("suimon.toml:{line}: ")), "line {line}: {ran:?}");
-        // And the other says the same before it binds anything.
+        // `suimon serve` reports the same before it binds anything.
         if !text.contains("[log]") {
             let served = run(&["serve", "--config", &path, "--admin", "off"]);
             assert_eq!(served.code, Some(2), "{text}\n{served:?}");

@@ -1,4 +1,5 @@
-//! `suimon crowd` against `suimon shop`, against a waiting room before it, and against nobody.
+//! `suimon crowd` against `suimon shop`, against a waiting room in front of it, and without a
+//! server.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
 
@@ -97,8 +98,8 @@ fn a_shop_whose_port_is_taken_says_so() {
     assert_eq!(run(&["shop", "--port", "0", "--scale", "0"]).code, Some(2));
 }
 
-/// A shop behind a waiting room that opens in some seconds and admits two per second then. A
-/// network may draw four numbers at once, and one per second after that.
+/// A shop behind a waiting room that opens after some seconds and then admits two visitors per
+/// second. A network may get four tickets at once, and then one per second.
 struct Room {
     gateway: Gateway,
     _shop: Running,
@@ -129,8 +130,8 @@ impl Room {
         Room { gateway, _shop: shop, folder }
     }
 
-    /// Plays eight visitors, one session each, with `in_line` about those who wait. Returns what
-    /// was printed and the report.
+    /// Plays eight visitors, one session each; `in_line` says what they do in line. Returns the
+    /// output and the report.
     fn rehearse(&self, in_line: &str, more: &[&str]) -> (String, serde_json::Value) {
         let journey = format!(
             "seed = 3\n[arrivals.closed]\nusers = 8\nstart_over = \"1s\"\nsessions_each = 1\n\
@@ -160,7 +161,7 @@ fn a_farm_gets_its_numbers_later_and_is_told_of_apart() {
         (&report["sessions_completed"], &line["visitors"], &line["entered"]),
         (&8.into(), &6.into(), &6.into())
     );
-    // The first number is drawn while nobody waits and is nobody's quota.
+    // The first ticket is issued while nobody waits, and does not count against a quota.
     let waits = line["waits"].as_array().unwrap();
     let drawn_at_once =
         waits.iter().filter(|wait| wait["who"] == "farmer" && wait["from_s"].as_f64() < Some(5.0)).count();

@@ -1,5 +1,4 @@
-//! `suimon demo`, whole and short; what it leaves behind when it is ended before its time; and what
-//! it refuses.
+//! `suimon demo`: a complete short run, what an early end leaves behind, and what it refuses.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests, which clippy does not take for tests")]
 
@@ -35,8 +34,8 @@ fn a_short_demo_tells_everything_it_promises() {
         "--picture",
         &picture,
     ]);
-    // Whether Suimon holds in two seconds on a busy machine is not the question here; that it is
-    // told honestly is.
+    // This does not test whether Suimon keeps its promise in two seconds on a busy machine, but
+    // whether the report tells the truth about it.
     let numbers: Value =
         serde_json::from_str(&fs::read_to_string(&json).unwrap_or_else(|_| panic!("{ran:?}"))).unwrap();
     let holds = numbers["holds"].as_bool().unwrap();
@@ -63,7 +62,7 @@ fn a_short_demo_tells_everything_it_promises() {
     for words in ["without Suimon", "with Suimon", "share of the bound", "failures by step", "Report: "] {
         assert!(ran.out.contains(words), "{words} in {}", ran.out);
     }
-    // Nobody watches: plain lines, nothing drawn over.
+    // Standard error is no terminal: plain lines, nothing is redrawn.
     assert!(ran.err.contains("bound: ") && !ran.err.contains('\u{1b}'), "{}", ran.err);
     let page = fs::read_to_string(&report).unwrap();
     assert!(page.starts_with("<!DOCTYPE html>") && page.trim_end().ends_with("</html>"));
@@ -115,8 +114,8 @@ impl Begun {
         Begun { demo: demo.start(words.path()).unwrap(), report_folder: folder, _words: words }
     }
 
-    /// Waits until a child with each of these words on its command line is there, and returns all
-    /// children.
+    /// Waits until the demo has a child with each of these words on its command line, and returns
+    /// all children.
     fn wait_for_children(&self, words: &[&str]) -> BTreeSet<u32> {
         let mut found = BTreeSet::new();
         wait_until("its processes", || {
@@ -135,7 +134,7 @@ fn an_interrupted_demo_leaves_no_process_and_no_report() {
     begun.demo.signal(Signal::INT);
     let status = begun.demo.wait(2 * LONG).unwrap();
     assert_eq!(status.code(), Some(1));
-    // They were waited for, so they are gone now, not soon.
+    // The demo waits for its children, so they are gone now, not later.
     let left: Vec<&u32> = children.iter().filter(|pid| is_suimon(**pid)).collect();
     assert!(left.is_empty(), "{left:?}");
     assert_eq!(fs::read_dir(begun.report_folder.path()).unwrap().count(), 0);
@@ -162,8 +161,7 @@ fn proc_file(pid: u32, name: &str) -> Option<String> {
     fs::read_to_string(format!("/proc/{pid}/{name}")).ok()
 }
 
-/// Returns whether the process is there, runs our binary, and is no corpse that nobody has buried
-/// yet.
+/// Returns whether the process exists, runs our binary and is no zombie.
 fn is_suimon(pid: u32) -> bool {
     let dead =
         proc_file(pid, "stat").and_then(|stat| Some(stat.rsplit_once(')')?.1.trim_start().starts_with('Z')));

@@ -1,5 +1,5 @@
-//! What `suimon serve` has learned survives a restart, and what follows is replayed to the last
-//! decision.
+//! The learned state of `suimon serve` survives a restart, and a recording made after it is
+//! replayed to the last decision.
 
 mod common;
 
@@ -25,8 +25,7 @@ fn a_restarted_gateway_says_what_it_began_with_and_its_recording_is_replayed() {
     assert!(state["recalled"]["routes"].as_u64() >= Some(4), "{state}");
     let status = run(&["status", "--admin", &site.gateway.admin_url()]);
     assert!(status.out.contains("started with limits of"), "{status:?}");
-    // Again a rush, in which limits are tried and capacities measured against those that were
-    // recalled.
+    // Another rush, in which trials and measurements of capacity start from the recalled ones.
     site.visit(20, &pages, "4s");
     site.end();
 

@@ -20,7 +20,7 @@ fn a_crowd_is_recorded_and_the_same_decisions_are_made_again() {
     let folder = tempfile::tempdir().unwrap();
     let recording = folder.path().join("gate.rec");
     let site = Site::start(&["--record", recording.to_str().unwrap()]);
-    // Enough that limits are searched for and sessions wait.
+    // Enough load that limits are searched for and sessions wait.
     site.visit(30, &["login", "browse", "search", "logout"], "8s");
     site.end();
 
@@ -42,7 +42,7 @@ fn a_crowd_is_recorded_and_the_same_decisions_are_made_again() {
         .collect();
     assert!(routes.contains(&"GET /search"), "{routes:?}");
 
-    // Nothing of what visitors sent but the routes they asked for.
+    // A recording has nothing that visitors sent, except their routes.
     let bytes = fs::read(&recording).unwrap();
     for secret in ["chair", "secret", "page=1", "SESSION"] {
         assert!(!bytes.windows(secret.len()).any(|window| window == secret.as_bytes()), "{secret}");

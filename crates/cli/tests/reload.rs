@@ -1,4 +1,4 @@
-//! SIGHUP: `suimon serve` reads its file of settings again, and adopts it whole or not at all.
+//! SIGHUP: `suimon serve` reads its settings file again, and adopts all of it or nothing.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests, which clippy does not take for tests")]
 
@@ -9,7 +9,7 @@ use std::fs;
 use std::thread;
 use suimon_process::Signal;
 
-/// A gateway that serves by a file, which a test can write anew.
+/// A gateway with a settings file that a test can rewrite.
 struct Configured {
     gateway: Gateway,
     backend: Backend,
@@ -17,14 +17,14 @@ struct Configured {
 }
 
 impl Configured {
-    /// Starts one whose file names its application and goes on with `text`.
+    /// Starts a gateway whose file has `text` and names its application.
     fn start(text: &str) -> Configured {
         let (backend, folder) = (Backend::start(), tempfile::tempdir().unwrap());
         let path = file(&folder, "suimon.toml", &settings(&backend, text));
         Configured { gateway: Gateway::start(&["--config", &path]), backend, folder }
     }
 
-    /// Writes the file anew, tells the gateway, and returns the line of the log that begins so.
+    /// Rewrites the file, sends SIGHUP, and returns the log line that contains `said`.
     fn reload(&self, text: &str, said: &str) -> String {
         fs::write(self.folder.path().join("suimon.toml"), settings(&self.backend, text)).unwrap();
         self.gateway.process.signal(Signal::HUP);
@@ -50,7 +50,7 @@ fn what_the_file_says_then_is_adopted_and_whoever_waits_for_it_goes_on_at_once()
 
     let said = site.reload(&route(2), "settings reloaded");
     assert!(said.contains("1 → 2") && said.contains("route[0].mode"), "{said}");
-    // The other one: it waited for the only slot there was.
+    // The other request, which was queued for the only slot.
     site.backend.wait_for("/held");
     site.backend.let_go();
     assert_eq!(visits.into_iter().map(|visit| visit.join().unwrap()).collect::<Vec<_>>(), [200, 200]);

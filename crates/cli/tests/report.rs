@@ -1,4 +1,4 @@
-//! `suimon report`: recordings of real gateways, and some that nobody recorded, as a page.
+//! `suimon report`: pages from recordings of real gateways, and from forged ones.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests, which clippy does not take for tests")]
 
@@ -44,7 +44,7 @@ fn a_recorded_crowd_becomes_a_page_with_the_numbers_in_it() {
     let folder = tempfile::tempdir().unwrap();
     let recording = folder.path().join("gate.rec");
     let site = Site::start(&["--record", recording.to_str().unwrap()]);
-    // Enough that limits move and somebody waits.
+    // Enough load that limits change and visitors wait.
     site.visit(40, &["login", "search"], "6s");
     site.end();
 
@@ -53,7 +53,7 @@ fn a_recorded_crowd_becomes_a_page_with_the_numbers_in_it() {
     let (page, numbers) = (page.unwrap(), numbers.unwrap());
     assert!(ran.out.contains("the same") && ran.out.contains("report.html"), "{ran:?}");
     assert_eq!(numbers["identical"], true);
-    // Everybody is in the bins and in the routes once, and the replay counts the same.
+    // Bins and routes each count every request once, and the replay counts the same.
     let offered = number(&numbers, "/offered");
     assert!(offered > 100.0 && number(&numbers, "/changed") >= 1.0, "{ran:?}");
     for (of_all, of_each) in [("offered", "offered"), ("refused", "refused"), ("abandoned", "abandoned")] {
@@ -93,7 +93,7 @@ fn a_recorded_crowd_becomes_a_page_with_the_numbers_in_it() {
 fn cut_changed_and_foreign_files_show_nothing(folder: &tempfile::TempDir, bytes: &[u8]) {
     let other = folder.path().join("other.rec");
     let out = tempfile::tempdir().unwrap();
-    // In its last events: two thirds of a short recording may lie in the state it begins with.
+    // Cuts and changes its last events: two thirds of a short recording may be its initial state.
     let length = bytes.len() - 20;
     let mut changed = bytes.to_vec();
     changed[length] ^= 1;
@@ -120,21 +120,21 @@ fn two_runs_are_drawn_one_after_the_other() {
     let folder = tempfile::tempdir().unwrap();
     let recording = record_two_runs(folder.path());
     let first = folder.path().join("gate.rec.000001");
-    // In whatever order they are named, and however often.
+    // In any order, and named more than once.
     let (ran, page, numbers) = report(&[&recording, &first, &recording], folder.path(), &[]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let numbers = numbers.unwrap();
     assert_eq!((&numbers["runs"], &numbers["offered"]), (&2.into(), &3.into()));
     assert_eq!(numbers["restarts_s"].as_array().unwrap().len(), 1);
     assert!(page.unwrap().contains("in 2 runs"));
-    // One alone says that there is another.
+    // A report on one of them says that there is another.
     let (ran, page, _) = report(&[&recording], folder.path(), &[]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(page.unwrap().contains("of other runs"));
 }
 
-/// Returns a recording in which one request of a route of this name is answered; its mark tells the
-/// truth or does not.
+/// Returns a recording with one answered request of a route of this name; its mark is correct or
+/// wrong.
 fn forged(name: &str, true_mark: bool) -> Vec<u8> {
     let at = |tenths: u32| Instant::ORIGIN + seconds(f64::from(tenths) / 10.0);
     let params = Params::default();

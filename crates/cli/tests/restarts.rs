@@ -1,4 +1,4 @@
-//! What those who wait see of restarts, orderly ones and crashes: the order is kept, and nobody is
+//! What waiting visitors see of orderly restarts and crashes: the order is kept, and no visitor is
 //! invented.
 
 #![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
@@ -14,17 +14,17 @@ use std::thread;
 use std::time::{Duration, Instant};
 use suimon_process::Signal;
 
-/// The file of lines is written each second in which something of them has changed.
+/// The gateway writes the file of lines within a second of a change.
 const WRITES_WITHIN: Duration = Duration::from_millis(1500);
 
-/// A newcomer or the holder of a place, by a browser like no other.
+/// A newcomer, or the holder of a position; each has its own User-Agent.
 struct Visitor {
     browser: usize,
-    /// The cookie of the place.
+    /// The ticket's cookie.
     place: Option<String>,
 }
 
-/// What a visitor was told.
+/// A response to a visitor.
 struct Told {
     status: u16,
     json: Value,
@@ -36,7 +36,7 @@ impl Visitor {
         Visitor { browser: BROWSERS.fetch_add(1, SeqCst), place: None }
     }
 
-    /// Asks for a page, or how the place stands.
+    /// Requests a page, or polls the position.
     fn ask(&mut self, gateway: SocketAddr) -> Told {
         let mut stream = TcpStream::connect(gateway).unwrap();
         stream.set_read_timeout(Some(LONG)).unwrap();
@@ -62,8 +62,7 @@ impl Visitor {
         Told { status, json: serde_json::from_str(body).unwrap_or_default() }
     }
 
-    /// Asks for the status of the place until that is answered: a client that asks again at once is
-    /// told to come later.
+    /// Polls the position until it gets its status: a client that polls too soon gets a 429.
     fn poll(&mut self, gateway: SocketAddr) -> Value {
         let since = Instant::now();
         loop {
@@ -91,8 +90,7 @@ fn start(folder: &tempfile::TempDir, backend: &Backend, sessions: u32) -> Gatewa
     Gateway::start(&["--to", &backend.url(), "--config", &settings])
 }
 
-/// Ends a gateway: in turns as an operator does, and as a crash does, a moment after a second in
-/// which nobody new came.
+/// Ends a gateway with this signal: SIGTERM as an operator would, SIGKILL as in a crash.
 fn end(gateway: Gateway, with: Signal) {
     gateway.process.signal(with);
     gateway.process.end();
@@ -104,14 +102,14 @@ fn line(gateway: &Gateway) -> Value {
     lines["lines"].get(0).unwrap_or_else(|| panic!("{lines}")).clone()
 }
 
-/// Tells the line something.
+/// Runs `suimon waiting-room` with this order.
 fn order(gateway: &Gateway, order: &str) {
     let done = common::run(&["waiting-room", order, "--admin", &gateway.admin_url()]);
     assert_eq!(done.code, Some(0), "{done:?}");
 }
 
-/// Waits until the gateway has written down how things stand; where nothing of it has changed, for
-/// as long as that would take.
+/// Waits until the gateway has written its lines; if nothing has changed, for as long as that would
+/// take.
 fn until_written(folder: &tempfile::TempDir) {
     let written = || std::fs::read_to_string(folder.path().join("room.json")).unwrap_or_default();
     let (before, since) = (written(), Instant::now());
@@ -135,12 +133,12 @@ fn ten_restarts_in_a_rush_keep_the_order_and_invent_nobody() {
         let told = visitor.ask(gateway.clients);
         assert_eq!(told.status, 503, "{index}");
     }
-    // A visitor who was heard of a second time is present.
+    // A visitor who has polled is present.
     visitors.iter_mut().for_each(|visitor| _ = visitor.poll(gateway.clients));
     for round in 0..10 {
         let is_crash = round % 2 == 1;
-        // What was said is on the disk a second later; the gateway does not know visitors who come
-        // after that when it crashes.
+        // The gateway writes its lines within a second. After a crash it does not know visitors who
+        // came after the last write.
         until_written(&folder);
         let mut newcomer = Visitor::new();
         assert_eq!(newcomer.ask(gateway.clients).status, 503, "round {round}");
@@ -151,7 +149,7 @@ fn ten_restarts_in_a_rush_keep_the_order_and_invent_nobody() {
         let known = visitors.len() as u64;
         assert!((known..=known + 1).contains(&issued), "round {round}: {there}");
         assert!(present <= known + 1, "round {round}: {there}");
-        // It is recognised, whether it was written or not.
+        // The newcomer is recognised, written or not.
         let told = newcomer.poll(gateway.clients);
         assert!(told["ahead_present"].as_u64() <= Some(known), "round {round}: {told}");
         visitors.push(newcomer);
@@ -187,7 +185,7 @@ fn once_a_rush_is_over_no_restart_closes_the_site() {
         Visitor::new().ask(gateway.clients);
     }
     assert_eq!(line(&gateway)["issued"], 300, "a line has formed");
-    // Nobody of them is ever heard of again.
+    // None of them polls again.
     let since = Instant::now();
     while line(&gateway)["provisional"] != 0 {
         assert!(since.elapsed() < LONG, "a visitor who has just drawn is waited for too long");
@@ -222,8 +220,8 @@ fn a_broken_state_file_is_set_aside_with_a_word_on_it_and_a_broken_key_file_is_n
     use std::os::unix::fs::PermissionsExt as _;
     assert_eq!(std::fs::metadata(&room).unwrap().permissions().mode() & 0o777, 0o600);
 
-    // Leases of those inside are signed with it: silently made anew, they would all be sent back to
-    // the line.
+    // It signs the leases of admitted visitors. If the gateway silently made a new one, it would
+    // send them all back to the line.
     let keys = folder.path().join("lease.keys");
     std::fs::write(&keys, "0 12").unwrap();
     let settings = folder.path().join("suimon.toml");

@@ -1,4 +1,4 @@
-//! `suimon sim`: what it prints, writes and returns; and the other commands that take its files.
+//! `suimon sim`: its output, files and exit codes; and the other commands that take its files.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests, which clippy does not take for tests")]
 
@@ -9,8 +9,7 @@ use serde_json::Value;
 use std::fs;
 use suimon_process::Signal;
 
-/// A few visitors at an application that half of them keep busy; two pages, the second of them
-/// heavy.
+/// A few visitors, half of whom would keep the application busy; two pages, the second one heavy.
 const SCENARIO: &str = r#"
 question = "Do a few visitors get through?"
 warm_up = "5s"
@@ -47,7 +46,7 @@ fn numbers(path: &str) -> Value {
     serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// Returns the entries of the folder, so that what was left behind is seen.
+/// Returns the names in the folder, to check what a command leaves behind.
 fn names_in(folder: &tempfile::TempDir) -> Vec<String> {
     let entries = fs::read_dir(folder.path()).unwrap();
     let mut names: Vec<String> =
@@ -145,7 +144,7 @@ fn how_many_run_at_once_changes_nothing() {
     };
     let (one, two) = (played("1"), played("2"));
     assert_eq!(one, two);
-    // In the order in which they were named.
+    // Scenarios are in the order of the command line.
     assert_eq!(one.1["scenarios"][0]["scenario"], "b");
 }
 
@@ -256,7 +255,7 @@ fn told_to_stop_it_says_what_is_missing() {
     let json = folder.path().join("numbers.json").to_str().unwrap().to_string();
     let path = file(&folder, "long.toml", &long);
     let sim = Running::start(&["sim", &path, "--seeds", "100000", "--jobs", "1", "--json", &json]);
-    // It tells how far it is, so it listens.
+    // It shows its progress, so it already listens for signals.
     sim.wait_err("of 100000 runs");
     sim.signal(Signal::INT);
     sim.wait_out("It does not hold: interrupted with");

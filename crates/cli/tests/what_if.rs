@@ -1,5 +1,5 @@
-//! `suimon sim --from`: a scenario of what a real gateway has learned of a real crowd, checked and
-//! played.
+//! `suimon sim --from`: a scenario from what a real gateway has learned about a real crowd, checked
+//! and played.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests, which clippy does not take for tests")]
 
@@ -23,7 +23,8 @@ fn a_running_site_becomes_a_scenario_that_can_be_edited_and_played() {
     assert_eq!(made.code, Some(0), "{made:?}");
     assert!(made.out.contains(&format!("suimon sim {out}")), "{made:?}");
     let text = fs::read_to_string(out).unwrap();
-    // What the crowd did is found again: login, two pages, a search; and what it asked with is not.
+    // The learned state has the crowd's journey (login, two pages, a search), and not what visitors
+    // sent.
     let learned: Value = serde_json::from_str(&get(gateway.admin, "/api/learned").1).unwrap();
     let visits = learned["kinds"][0]["visits"].as_array().unwrap();
     let to_browse = visits.iter().find(|visits| visits["route"] == "GET /browse").unwrap();
@@ -40,7 +41,8 @@ fn a_running_site_becomes_a_scenario_that_can_be_edited_and_played() {
 
     let checked = run(&["check", out]);
     assert_eq!(checked.code, Some(0), "{checked:?}\n{text}");
-    // Played as it is, but shorter; the name and the numbers are the user's to change.
+    // Plays the scenario unchanged except for a shorter time; users may change its name and
+    // numbers.
     let short = text
         .replace("measure = \"600s\"", "measure = \"20s\"")
         .replace("warm_up = \"120s\"", "warm_up = \"20s\"");
@@ -53,7 +55,7 @@ fn a_running_site_becomes_a_scenario_that_can_be_edited_and_played() {
     let rate = numbers["scenarios"][0]["runs"][0]["summary"]["sessions_per_s"].as_f64();
     assert!(rate.unwrap_or_else(|| panic!("{numbers}")) > 1.0, "sessions are finished: {played:?}");
 
-    // What may have been edited is not lost.
+    // A file that may have been edited is not overwritten.
     fs::write(out, "edited").unwrap();
     let again = run(&["sim", "--from", &gateway.admin_url(), "--out", out]);
     assert_eq!(again.code, Some(2), "{again:?}");

@@ -1,9 +1,9 @@
-//! What a scenario expects, compared with what live visitors saw.
+//! Compares what a scenario expects with what live visitors saw.
 
 use suimon_crowd::{Ended, Report, SecondReport};
 use suimon_sim::{Band, Metric};
 
-/// Says of each band whether it holds, and returns whether none was missed.
+/// Prints for each band whether it holds, and returns whether none was missed.
 pub(super) fn tell(bands: &[Band], report: &Report) -> bool {
     if bands.is_empty() {
         return true;
@@ -27,8 +27,8 @@ pub(super) fn tell(bands: &[Band], report: &Report) -> bool {
     all
 }
 
-/// Returns the band's number, or why visitors cannot know it: a bound, a limit and work done are
-/// not seen from outside.
+/// Returns the band's number, or why visitors cannot know it: a bound, a limit and completed work
+/// are not visible from outside.
 fn value(band: &Band, report: &Report) -> Result<f64, &'static str> {
     let seen = match band.between {
         None => Seen {
@@ -50,13 +50,13 @@ fn value(band: &Band, report: &Report) -> Result<f64, &'static str> {
         }
         Metric::FirstStepFailures => Ok(seen.first_step_failures as f64),
         Metric::Refusals => Ok(seen.refusals as f64),
-        // As in the simulator: waits are those of all of the time counted.
+        // As in the simulator: waits cover all of the time counted.
         Metric::WaitP95 => Ok(report.first_step_wait.p95_s),
         _ => Err("visitors cannot see it"),
     }
 }
 
-/// What was counted in some time.
+/// What was counted in a period of time.
 struct Seen {
     seconds: f64,
     completed: u64,

@@ -22,7 +22,7 @@ pub(super) fn table(outcome: &DemoResult) -> String {
     columns(&[Align::Left, Align::Right, Align::Right], &rows)
 }
 
-/// Returns the numbers that tell most.
+/// Returns the most important numbers.
 pub(super) fn numbers(outcome: &DemoResult) -> Vec<Row> {
     let both = |name: &str, of: &dyn Fn(&Run) -> String| {
         let [none, suimon] = &outcome.runs;
@@ -69,7 +69,7 @@ fn median(spread: &Quantiles) -> String {
     when_any(spread, spread.p50_s)
 }
 
-/// Of nothing there is no time.
+/// Returns the time, or "none" if nothing was measured.
 fn when_any(spread: &Quantiles, seconds: f64) -> String {
     if spread.count == 0 { "none".to_owned() } else { time(seconds) }
 }

@@ -10,7 +10,7 @@ use suimon_chart::{Axis, Bars, Dress, Hue, Plot, Rule, Series, Size, Span};
 
 /// Sessions end in bunches; the line is the mean over this many seconds.
 const MEAN_OVER_S: usize = 5;
-/// Room above the bound for words.
+/// Height of the axis ÷ the highest value, to leave room for text.
 const HEADROOM: f64 = 1.2;
 
 /// Returns the colour of a run.
@@ -21,8 +21,7 @@ pub(super) const fn hue(name: Name) -> Hue {
     }
 }
 
-/// Returns the chart that tells most, as a picture of its own. It is small enough to be read on a
-/// telephone, too.
+/// Returns the most important chart as a separate picture. It is small enough to read on a phone.
 pub(super) fn picture(outcome: &DemoResult) -> String {
     let title = format!("{} visitors at a shop with room for {:.0}", outcome.clients, outcome.bound.visitors);
     let [none, suimon] = &outcome.runs;
@@ -32,7 +31,7 @@ pub(super) fn picture(outcome: &DemoResult) -> String {
         .svg(Size::new(640.0, 400.0), Dress::Alone)
 }
 
-/// Returns what came of a run, in one line.
+/// Returns the result of a run, in one line.
 fn remark(run: &Run) -> String {
     let failures = match run.mid_session_failures {
         0 => "no failure".to_owned(),
@@ -123,7 +122,7 @@ fn timeline(outcome: &DemoResult, title: &str, axis: Axis) -> Plot {
     Plot::new(title).x(seconds).y(axis)
 }
 
-/// Returns a value over time; where there is none, a gap.
+/// Returns a value over time, with gaps where there is none.
 fn over_time(outcome: &DemoResult, value: &dyn Fn(&Sample) -> Option<f64>) -> Vec<(f64, f64)> {
     let [_, suimon] = &outcome.runs;
     suimon.gateway.iter().map(|sample| (sample.at_s, value(sample).unwrap_or(f64::NAN))).collect()
@@ -183,7 +182,7 @@ mod tests {
         }
     }
 
-    /// `docs/picture.json` is a part of the `--json` of a demo. After a change of how it is drawn:
+    /// `docs/picture.json` is a part of a demo's `--json`. After a change to the drawing:
     /// `SUIMON_REDRAW=1 cargo test -p suimon-cli --lib picture`.
     #[test]
     fn the_readme_s_picture_is_drawn_from_its_numbers() {

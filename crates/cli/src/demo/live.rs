@@ -1,5 +1,5 @@
-//! What happens right now: a small picture that is drawn over on a terminal, plain lines where
-//! nobody watches. Both tell the same.
+//! Live progress: a small picture that is redrawn on a terminal, else plain lines. Both show the
+//! same.
 
 use super::Demo;
 use super::outcome::{Name, Sample};
@@ -9,17 +9,17 @@ use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 use suimon_crowd::Progress;
 
-/// The picture is drawn anew so often.
+/// Time between two redraws of the picture.
 const DRAW_EVERY: Duration = Duration::from_millis(250);
 /// Seconds between two plain lines.
 const PLAIN_EVERY: usize = 5;
-/// Signs in the little picture of sessions per second.
+/// Characters in the sparkline of sessions per second.
 const SPARKS: usize = 19;
-/// About how long the bound and the starts take, seconds.
+/// About how long measuring the bound and starting processes take, seconds.
 const BESIDE_RUNS_S: f64 = 10.0;
-/// Limits named one by one.
+/// Most limits named one by one.
 const LIMITS_MAX: usize = 7;
-/// Heights of the little picture.
+/// Heights in the sparkline.
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// The picture and what it is drawn from.
@@ -28,10 +28,10 @@ pub(super) struct Live {
     began: Instant,
     headline: String,
     seconds: f64,
-    /// Sessions a second, and what that rests on.
+    /// The bound in sessions per second, and how it was measured.
     bound: (f64, String),
     acts: Vec<Act>,
-    /// Lines on the terminal that are ours to draw over.
+    /// Lines of the last picture, to draw over.
     drawn: usize,
     drawn_at: Option<Instant>,
 }
@@ -41,12 +41,12 @@ struct Act {
     name: Name,
     /// Sessions completed until the end of each second.
     completed: Vec<u64>,
-    /// What is to be said of it, line by line.
+    /// Its description, line by line.
     words: Vec<String>,
 }
 
 impl Live {
-    /// The shop is being started; `cores` says who runs where.
+    /// Begins while the shop is being started; `cores` says who runs where.
     pub(super) fn new(args: &Demo, cores: &str) -> Live {
         let mut live = Live {
             picture: io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
@@ -64,7 +64,7 @@ impl Live {
         live
     }
 
-    /// The bound is known.
+    /// Shows the bound.
     pub(super) fn bound(&mut self, per_s: f64, cpu_s: f64, cores: usize) {
         let cores = if cores == 1 { "1 core".to_owned() } else { format!("{cores} cores") };
         let why = format!("{} sessions/s: {cores} \u{f7} {} of CPU a session", rate(per_s), time(cpu_s));
@@ -72,13 +72,13 @@ impl Live {
         self.bound = (per_s, why);
     }
 
-    /// A run begins.
+    /// Begins a run.
     pub(super) fn act(&mut self, name: Name) {
         self.acts.push(Act { name, completed: Vec::new(), words: vec!["starting ...".to_owned()] });
         self.say(&format!("{}: begins", name.title()));
     }
 
-    /// Another second of a run is over.
+    /// Shows another second of a run.
     pub(super) fn progress(&mut self, progress: &Progress, sample: Option<&Sample>) {
         let Some(act) = self.acts.last_mut() else { return };
         act.completed.push(progress.sessions_completed);
@@ -89,22 +89,22 @@ impl Live {
         }
     }
 
-    /// Draws the picture, if it is time.
+    /// Draws the picture, if it is due.
     pub(super) fn draw(&mut self) {
         if self.picture && self.drawn_at.is_none_or(|at| at.elapsed() >= DRAW_EVERY) {
             let lines = self.lines();
             let width = terminal::width();
             let picture: String = lines.iter().map(|line| line.drawn(width)).collect();
-            // What a shorter picture leaves of a longer one is wiped.
+            // Wipes what remains of a longer picture.
             let text = terminal::up(self.drawn) + &picture + terminal::CLEAR_BELOW;
             let mut stderr = io::stderr().lock();
-            // A terminal that is gone needs no picture.
+            // A closed terminal needs no picture.
             let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
             (self.drawn, self.drawn_at) = (lines.len(), Some(Instant::now()));
         }
     }
 
-    /// Leaves the last picture where it is.
+    /// Draws the picture once more and leaves it on the terminal.
     pub(super) fn end(&mut self) {
         self.drawn_at = None;
         self.draw();
@@ -113,7 +113,7 @@ impl Live {
         }
     }
 
-    /// Says it where no picture is drawn.
+    /// Prints the line if no picture is drawn.
     fn say(&self, line: &str) {
         if !self.picture {
             let _ = writeln!(io::stderr(), "{line}");
@@ -146,7 +146,7 @@ impl Live {
     }
 }
 
-/// Returns what is to be said of a run, line by line.
+/// Returns a run's description, line by line.
 fn words(progress: &Progress, recently: f64, seconds: f64, sample: Option<&Sample>) -> Vec<String> {
     let mut words = vec![
         format!("{} sessions/s, {:.0} of {seconds:.0} s", rate(recently), progress.at_s.min(seconds)),
@@ -188,7 +188,7 @@ fn recently(completed: &[u64]) -> f64 {
     (last - before) as f64 / over as f64
 }
 
-/// Returns a little picture of sessions per second, as high as the bound.
+/// Returns a sparkline of sessions per second; its full height is the bound.
 fn sparks(completed: &[u64], bound: f64, seconds: f64) -> String {
     let each = (seconds / SPARKS as f64).max(1.0);
     let at = |second: f64| match second as usize {

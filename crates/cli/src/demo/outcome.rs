@@ -1,4 +1,4 @@
-//! What came of it. The JSON file is this, and so its names stay.
+//! The demo's results. The JSON file has these names, so they must not change.
 
 use crate::numbers::{rate, share};
 use serde::Serialize;
@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use suimon_admin::{KindState, State};
 use suimon_crowd::Report;
 
-/// The longest beginning of a run that is left out of its rate, seconds; at most a quarter of it.
+/// The longest beginning of a run that its rate leaves out, seconds. It leaves out a quarter of the
+/// run at most.
 const SETTLE_S_MAX: f64 = 10.0;
-/// Other programs that take more of the shop's core than this are mentioned.
+/// If other programs take more than this share of the shop's core, the report mentions it.
 const OTHERS_NOTED: f64 = 0.08;
 
 /// Everything that was measured.
@@ -16,11 +17,11 @@ const OTHERS_NOTED: f64 = 0.08;
 pub(super) struct DemoResult {
     /// Version of Suimon.
     pub(super) version: &'static str,
-    /// When it began, in words.
+    /// When it began, as an HTTP date.
     pub(super) began: String,
-    /// Whether what was to hold holds.
+    /// Whether Suimon kept its promise.
     pub(super) holds: bool,
-    /// What was asked for.
+    /// Visitors at once.
     pub(super) clients: u32,
     /// Divisor of all times.
     pub(super) scale: f64,
@@ -28,7 +29,7 @@ pub(super) struct DemoResult {
     pub(super) seed: u64,
     /// Length of a run.
     pub(super) seconds: u32,
-    /// Its beginning that is left out of rates (and of nothing else).
+    /// Its beginning that rates leave out (all other numbers include it).
     pub(super) settle_s: f64,
     /// Who ran where, in words.
     pub(super) cores: &'static str,
@@ -41,18 +42,18 @@ pub(super) struct DemoResult {
     pub(super) runs: [Run; 2],
 }
 
-/// The most the shop could do, and what that rests on.
+/// The most the shop could do, and the numbers behind it.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub(super) struct Bound {
-    /// What one session costs the shop, one visitor at a time, warmed up.
+    /// CPU seconds of one session in the warmed-up shop, with one visitor at a time.
     pub(super) cpu_s_per_session: f64,
-    /// Sessions that were played to find that.
+    /// Sessions played to measure that.
     #[serde(rename = "bound_sessions")]
     pub(super) sessions: u64,
     /// Cores ÷ CPU seconds of a session: no more can be done.
     #[serde(rename = "bound_sessions_per_s")]
     pub(super) per_s: f64,
-    /// So many visitors, thinking as they do and never waiting, keep the shop just busy.
+    /// Visitors that just keep the shop busy, with their usual think times and without any waiting.
     #[serde(rename = "visitors_at_the_bound")]
     pub(super) visitors: f64,
 }
@@ -61,7 +62,7 @@ pub(super) struct Bound {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Name {
-    /// Straight at the shop.
+    /// Directly to the shop.
     None,
     /// Through a gateway.
     Suimon,
@@ -82,38 +83,38 @@ impl Name {
 pub(super) struct Run {
     /// Which.
     pub(super) name: Name,
-    /// Sessions completed per second, the beginning left out.
+    /// Sessions completed per second, without the beginning.
     pub(super) sessions_per_s: f64,
     /// That ÷ the bound.
     pub(super) goodput_share: f64,
-    /// Failures behind the first step, of the whole run.
+    /// Failures after the first step, of the whole run.
     pub(super) mid_session_failures: u64,
     /// Failures at the first step, of the whole run.
     pub(super) first_step_failures: u64,
     /// The two above, by step.
     pub(super) failures_by_step: BTreeMap<String, u64>,
-    /// Good answers to sessions that failed later.
+    /// Good responses in sessions that failed later.
     pub(super) wasted_requests: u64,
-    /// CPU time of the shop during the run, seconds, where the system tells.
+    /// CPU time of the shop during the run, seconds, if the system reports it.
     pub(super) shop_cpu_s: Option<f64>,
-    /// What other programs took of the shop's own core meanwhile, as a share, where there is one
-    /// and the system tells.
+    /// Share of the shop's own core that other programs took during the run, if it has one and the
+    /// system reports it.
     pub(super) others_on_the_shops_core: Option<f64>,
     /// Everything the visitors saw.
     pub(super) visitors: Report,
-    /// What the gateway said of itself each second.
+    /// The gateway's state each second.
     pub(super) gateway: Vec<Sample>,
 }
 
-/// What was seen of a crowd.
+/// Measurements of one run of the crowd.
 pub(super) struct Seen {
     /// By the visitors.
     pub(super) visitors: Report,
     /// By the gateway, each second.
     pub(super) gateway: Vec<Sample>,
-    /// CPU time of the shop, seconds, where the system tells.
+    /// CPU time of the shop, seconds, if the system reports it.
     pub(super) shop_cpu_s: Option<f64>,
-    /// How long the shop's own core was busy, for any work, where it has one.
+    /// How long the shop's own core was busy with any work, seconds, if it has one.
     pub(super) shops_core_busy_s: Option<f64>,
 }
 
@@ -122,19 +123,19 @@ pub(super) struct Seen {
 pub(super) struct Sample {
     /// Seconds since the crowd began.
     pub(super) at_s: f64,
-    /// Seconds between two session starts; 0 while the gate is open; absent: nobody is let in.
+    /// Admission interval, seconds; 0 while the gate is open; absent if nobody is admitted.
     pub(super) interval_s: Option<f64>,
-    /// Newcomers held at the gate, or in line.
+    /// Newcomers held at the session gate, or in line.
     pub(super) newcomers_waiting: usize,
-    /// Sessions under way.
+    /// Active sessions.
     pub(super) sessions: usize,
-    /// Sessions let in since the start.
+    /// Sessions admitted since the start.
     pub(super) admitted: u64,
-    /// Newcomers told to come again later, since the start.
+    /// Newcomers refused since the start.
     pub(super) refused: u64,
     /// Requests in the application.
     pub(super) in_flight: usize,
-    /// Every gated route that was ever asked for.
+    /// Every gated route with a request so far.
     pub(super) routes: Vec<Route>,
 }
 
@@ -152,8 +153,8 @@ pub(super) struct Route {
 }
 
 impl Sample {
-    /// Returns what is of interest here, all kinds of session together. The slowest kind's interval
-    /// stands for all; the demo has one kind.
+    /// Returns the numbers that the demo shows, of all kinds of session together. The longest
+    /// interval of a kind stands for all; the demo has one kind.
     pub(super) fn of(state: &State, at_s: f64) -> Sample {
         let kinds = &state.kinds;
         let interval = kinds.iter().map(|kind| kind.interval_seconds);
@@ -215,19 +216,19 @@ impl Run {
     }
 }
 
-/// Returns how much of the beginning of a run is left out of its rate: whole seconds.
+/// Returns how much of a run's beginning its rate leaves out, in whole seconds.
 pub(super) fn settle_s(seconds: u32) -> f64 {
     (f64::from(seconds) / 4.0).min(SETTLE_S_MAX).floor()
 }
 
-/// Returns whether Suimon did what it promises: nobody it admitted was lost, and more sessions were
+/// Returns whether Suimon kept its promise: no admitted session was lost, and more sessions were
 /// finished.
 pub(super) fn holds([none, suimon]: &[Run; 2]) -> bool {
     suimon.mid_session_failures == 0 && suimon.goodput_share > none.goodput_share
 }
 
 impl DemoResult {
-    /// Returns what a reader should know before he believes the figures, if anything.
+    /// Returns what readers should know before they trust the figures, if anything.
     pub(super) fn caution(&self) -> Option<String> {
         let most = self.runs.iter().filter_map(|run| Some((run.others_on_the_shops_core?, run.name)));
         let (share_taken, name) = most.max_by(|a, b| a.0.total_cmp(&b.0))?;
@@ -241,7 +242,7 @@ impl DemoResult {
         })
     }
 
-    /// Returns what is to be said of it, in a sentence or two.
+    /// Returns the verdict, in a sentence or two.
     pub(super) fn verdict(&self) -> String {
         let [none, suimon] = &self.runs;
         let rates = format!(

@@ -1,4 +1,4 @@
-//! The report: one page that carries all it needs and asks nothing of anybody.
+//! The report: one page that contains all it needs and loads nothing from the network.
 
 use super::comparison::{self, Row};
 use super::figures;
@@ -66,7 +66,7 @@ fn write_page(page: &mut String, outcome: &DemoResult) -> std::fmt::Result {
 
 fn headline(outcome: &DemoResult) -> String {
     let [none, suimon] = &outcome.runs;
-    // By chance a little more may be done than can be done on average.
+    // The bound is an average: by chance a run may exceed it a little.
     let of_the_bound = share(suimon.goodput_share.min(1.0));
     if !outcome.holds {
         return format!("Suimon did not hold: {of_the_bound} of what can be done");

@@ -13,36 +13,36 @@ use suimon_process::{Program, Running, cpu};
 use suimon_settings::{Faults, journey};
 use suimon_workload::{Arrivals, Journey, Think, Workload};
 
-/// Sessions played before the bound is measured, so that nothing is done there for the first time.
+/// Sessions played before measuring the bound, so that the shop is warmed up.
 const WARMING_SESSIONS: u32 = 3;
 /// About how long the bound is measured, at most.
 const BOUND_S_MAX: f64 = 5.0;
-/// The fewest and the most sessions it is measured over.
+/// The fewest and the most sessions for measuring the bound.
 const BOUND_SESSIONS: (f64, f64) = (10.0, 2000.0);
-/// The longest a process may take until it is ready: measuring its own work takes seconds, on a
-/// busy machine more.
+/// The longest a process may take to become ready. The shop measures its own work at start, which
+/// takes seconds, and longer on a busy machine.
 const READY_WITHIN: Duration = Duration::from_secs(60);
-/// How often we look whether all is well.
+/// How often the demo checks its processes.
 const LOOK: Duration = Duration::from_millis(100);
-/// Seconds of the crowd that wait to be shown; further ones are not.
+/// Most progress reports of the crowd that wait to be shown; further ones are dropped.
 const PROGRESS_MAX: usize = 64;
 const INTERRUPTED: &str = "interrupted; nothing was left running and no report was written";
 
-/// What is played on.
+/// Everything that the demo runs with.
 pub(super) struct Stage<'a> {
     args: &'a Demo,
-    /// Where what the processes say is kept meanwhile.
+    /// Folder for the processes' output.
     folder: tempfile::TempDir,
     cores: Cores,
     runtime: tokio::runtime::Runtime,
     live: Live,
 }
 
-/// Cores of the shop.
+/// The shop's cores.
 struct Cores {
-    /// The one it has to itself; `None`: it runs wherever the system likes.
+    /// Its own core; `None`: it runs on any core.
     own: Option<usize>,
-    /// How many it can use at once.
+    /// How many cores it can use at once.
     count: usize,
 }
 
@@ -50,7 +50,7 @@ struct Cores {
 struct Shop {
     process: Running,
     url: String,
-    /// What its pages cost, as arguments that make another shop cost the same.
+    /// The cost of its pages, as arguments that give another shop the same cost.
     work: Vec<String>,
 }
 
@@ -62,8 +62,8 @@ struct Gateway {
 }
 
 impl Cores {
-    /// Gives the shop one core, and this thread with all it starts the others, where there are two
-    /// or more and processes may be told where to run.
+    /// Gives the shop one core, and the others to this thread and all it starts. Needs two or more
+    /// cores, and a system that allows pinning.
     fn share_out() -> Cores {
         let count = thread::available_parallelism().map_or(1, usize::from);
         match suimon_process::allowed_cores().as_deref() {
@@ -74,7 +74,7 @@ impl Cores {
         }
     }
 
-    /// Says where the shop runs.
+    /// Describes where the shop runs.
     fn describe(&self) -> &'static str {
         match (self.own, self.count) {
             (Some(_), _) => "the shop has one core to itself",
@@ -83,7 +83,8 @@ impl Cores {
         }
     }
 
-    /// Returns the CPU time of the shop, and everybody's on its own core, until now.
+    /// Returns so far, in seconds, the CPU time of the shop and the busy time of its own core,
+    /// stolen time included.
     fn used(&self, shop: &Running) -> [Option<f64>; 2] {
         let core = self.own.and_then(|core| cpu::core_time(core).ok()?);
         let busy = core.map(|core| core.busy + core.stolen);
@@ -103,7 +104,7 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// Plays all of it.
+    /// Plays all three acts.
     pub(super) fn play(mut self) -> Outcome<DemoResult> {
         let began = httpdate::fmt_http_date(SystemTime::now());
         let (bound, work) = self.bound()?;
@@ -128,18 +129,19 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// Measures what one session costs the shop: one visitor at a time, who does not think, so that
-    /// it is soon done.
+    /// Measures what one session costs the shop: one visitor at a time, without think times to save
+    /// time.
     fn bound(&mut self) -> Outcome<(Bound, Vec<String>)> {
         let mut shop = self.shop(&[])?;
         let warming = self.sessions(&mut shop, WARMING_SESSIONS)?.visitors;
         let wanted_s = (f64::from(self.args.seconds) / 7.0).clamp(1.0, BOUND_S_MAX);
         let count = wanted_s / warming.session_time.mean_s.max(1e-6);
-        // The shop is idle before and after, so that all of its work between is these sessions' and
-        // no other's.
+        // The shop is idle before and after, so all of its work in between belongs to these
+        // sessions.
         let seen = self.sessions(&mut shop, count.clamp(BOUND_SESSIONS.0, BOUND_SESSIONS.1) as u32)?;
         let sessions = seen.visitors.sessions_completed;
-        // Where the system does not tell, the time it took is nearly all the shop's work.
+        // If the system does not report CPU time, elapsed time is close: nearly all of it is the
+        // shop's work.
         let used = seen.shop_cpu_s.filter(|used| *used > 0.0);
         let used = used.unwrap_or(seen.visitors.session_time.mean_s * sessions as f64);
         let cpu_s_per_session = used / sessions as f64;
@@ -161,7 +163,7 @@ impl<'a> Stage<'a> {
         Ok(seen)
     }
 
-    /// Lets the crowd come to a fresh shop.
+    /// Plays the crowd against a fresh shop.
     fn run(&mut self, name: Name, work: &[String], bound: f64) -> Outcome<Run> {
         self.live.act(name);
         let mut shop = self.shop(work)?;
@@ -173,8 +175,8 @@ impl<'a> Stage<'a> {
         Ok(Run::new(name, seen, outcome::settle_s(self.args.seconds), bound))
     }
 
-    /// Plays the crowd, or so many sessions one after another, and shows how it goes; returns what
-    /// was seen of it.
+    /// Plays the crowd, or `sessions` sessions one after another, and shows the progress. Returns
+    /// what was measured.
     fn watch(
         &mut self,
         sessions: Option<u32>,
@@ -186,7 +188,7 @@ impl<'a> Stage<'a> {
             base_url: gateway.as_ref().map_or(&shop.url, |gateway| &gateway.url).clone(),
             workload: workload(self.args, sessions)?,
             seed: Some(self.args.seed),
-            // What is not to be counted is left out later; failures always count.
+            // No warm-up: rates leave out the beginning later, but failures always count.
             warmup: Duration::ZERO,
             measure: sessions.is_none().then(|| Duration::from_secs(self.args.seconds.into())),
             progress: Some(Box::new(move |progress| drop(sender.try_send(progress.clone())))),
@@ -198,7 +200,7 @@ impl<'a> Stage<'a> {
         loop {
             match progress.recv_timeout(LOOK) {
                 Ok(progress) => {
-                    // A second without an answer is a gap in the figures, and no more.
+                    // A second without a response is only a gap in the figures.
                     let ask = |gateway: &&mut Gateway| {
                         let body =
                             self.runtime.block_on(fetch::get(&gateway.admin, suimon_admin::STATE_PATH));
@@ -245,7 +247,7 @@ impl<'a> Stage<'a> {
 
     /// Returns a command of this binary.
     fn program(&self, command: &str) -> Outcome<Program> {
-        // The demo shows Suimon as it is, not as somebody's shell has set it.
+        // The demo shows Suimon's defaults, independent of the user's environment.
         Ok(Program::new(format!("suimon {command}"), env::current_exe()?)
             .without_env("SUIMON_LOG")
             .arg(command))
@@ -272,15 +274,14 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Returns the URL in a line that a process has said.
+/// Returns the URL in a line of a process's output.
 fn url_in(line: &str) -> Outcome<String> {
     let at = line.find("http://").ok_or_else(|| format!("there is no address in {line:?}"))?;
     let end = line[at..].find([' ', ',', ';', '\n']).map_or(line.len(), |length| at + length);
     Ok(line[at..end].to_owned())
 }
 
-/// Returns who comes to the shop: the crowd, or one visitor for so many sessions without a pause
-/// for thought.
+/// Returns the workload: the crowd, or one visitor with `sessions` sessions and no think times.
 fn workload(args: &Demo, sessions: Option<u32>) -> Result<Workload, Faults> {
     let mut workload = journey::read(SHOP_JOURNEY)?.faster_by(args.scale);
     if let Arrivals::Closed { users, sessions_each, .. } = &mut workload.arrivals {
@@ -296,7 +297,7 @@ fn workload(args: &Demo, sessions: Option<u32>) -> Result<Workload, Faults> {
     Ok(workload)
 }
 
-/// Returns how long the visitors of one session think in all, on average, in seconds.
+/// Returns the mean total think time of one session, in seconds.
 fn thinking_s(workload: &Workload) -> f64 {
     let thinking = |journey: &Journey| -> f64 {
         let thinks = journey.steps.iter().skip(1).map(|step| step.think.unwrap_or(journey.think));
@@ -323,7 +324,7 @@ mod tests {
         let crowd = workload(&args, None).unwrap();
         assert_eq!(crowd.arrivals.users_max(), 7);
         assert_eq!(crowd.kinds[0].think.mean(), Duration::from_millis(750));
-        // Before each of its seven steps but the first.
+        // One think time before each of the seven steps except the first.
         assert!((thinking_s(&crowd) - 4.5).abs() < 1e-9);
         let one = workload(&args, Some(5)).unwrap();
         assert_eq!((one.arrivals.users_max(), one.kinds[0].think.mean()), (1, Duration::ZERO));

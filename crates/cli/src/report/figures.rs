@@ -1,4 +1,4 @@
-//! The report's figures, from what happened over time.
+//! The report's figures over time.
 
 use super::numbers::{finished, lost};
 use crate::page::{self, LINE_HUES, LINES_MAX};
@@ -6,11 +6,13 @@ use suimon_chart::{Axis, Hue, Plot, Series, Span};
 use suimon_sim::replay::{Bin, RouteLine, Timeline};
 use suimon_statistics::Histogram;
 
-/// A last bin shorter than this share of the others is left out: its rates are chance.
+/// A last bin shorter than this share of the others is left out, because its rates are mostly
+/// chance.
 const LAST_MIN: f64 = 0.3;
-/// Points of a line of quantiles at most: of a few requests they jump about.
+/// Most points of a line of quantiles. With more, each point would have too few requests and the
+/// line would be noisy.
 const QUANTILES_MAX: usize = 48;
-/// From this many seconds on, time is shown in minutes; from the second one on, in hours.
+/// Runs of at least this many seconds show time in minutes; from `HOURS_FROM` on, in hours.
 const MINUTES_FROM: f64 = 900.0;
 const HOURS_FROM: f64 = 4.0 * 3600.0;
 
@@ -24,7 +26,7 @@ pub(super) fn sessions(timeline: &Timeline) -> Plot {
         .series(Series::line("lost inside", Hue::Vermilion, rate(|bin| lost(&bin.ends))))
 }
 
-/// Returns the people who wait to get in.
+/// Returns the visitors who wait for admission.
 pub(super) fn line(timeline: &Timeline) -> Plot {
     let of = |count: fn(&Bin) -> u64| over_time(timeline, &|bin, _| count(bin) as f64);
     over(timeline, "People in line", Axis::new("people").from(0.0).whole())
@@ -34,13 +36,13 @@ pub(super) fn line(timeline: &Timeline) -> Plot {
         .series(Series::line("inside", Hue::Blue, of(|bin| bin.gate.sessions as u64)))
 }
 
-/// Returns how long people waited to get in.
+/// Returns how long visitors waited for admission.
 pub(super) fn entries(timeline: &Timeline) -> Plot {
     let describe = "The median and the 95th percentile of the time from a visitor's arrival to admission, for admitted visitors.";
     quantiles(timeline, "Wait to get in", "seconds waited to get in", |bin| &bin.entries).describe(describe)
 }
 
-/// Returns requests per second: those that came, and what became of them at the gate.
+/// Returns requests per second: arrivals, and their outcomes at the gate.
 pub(super) fn requests(timeline: &Timeline) -> Plot {
     let rate = |count: fn(&Bin) -> u64| over_time(timeline, &|bin, length| count(bin) as f64 / length);
     over(timeline, "Requests", Axis::new("requests per second").from(0.0))
@@ -52,7 +54,7 @@ pub(super) fn requests(timeline: &Timeline) -> Plot {
         .series(Series::line("abandoned", Hue::Amber, rate(|bin| bin.abandoned)))
 }
 
-/// Returns the limits of the routes with most work.
+/// Returns the limits of the routes with the most work.
 pub(super) fn limits(timeline: &Timeline) -> Plot {
     let mut routes: Vec<usize> = (0..timeline.routes.len()).collect();
     let work = |route: &RouteLine| {
@@ -71,7 +73,7 @@ pub(super) fn limits(timeline: &Timeline) -> Plot {
     page::limits(|axis| over(timeline, "Limits", axis), &lines)
 }
 
-/// Returns the time between two session starts, by kind.
+/// Returns the admission interval, by kind.
 pub(super) fn interval(timeline: &Timeline) -> Plot {
     let axis = Axis::new("seconds from one session to the next").from(0.0);
     let plot = over(timeline, "Admission interval", axis).describe(
@@ -94,7 +96,7 @@ pub(super) fn waiting(timeline: &Timeline) -> Plot {
         .series(Series::line("in service", Hue::Green, of(|bin| bin.gate.in_flight)))
 }
 
-/// Returns how long requests that were admitted had waited.
+/// Returns the waiting times of admitted requests.
 pub(super) fn waits(timeline: &Timeline) -> Plot {
     let describe = "The median and the 95th percentile of the time that requests had waited, held or queued, when they were let in.";
     quantiles(timeline, "Waits", "seconds waited before being let in", |bin| &bin.waits).describe(describe)
@@ -127,14 +129,14 @@ fn quantiles(timeline: &Timeline, title: &str, axis: &str, of: fn(&Bin) -> &Hist
 fn over(timeline: &Timeline, title: &str, y: Axis) -> Plot {
     let (unit, length) = unit(timeline);
     let plot = Plot::new(title).x(Axis::new(unit).from(0.0).to((timeline.seconds() / length).max(1e-3))).y(y);
-    // Every other run has another ground.
+    // Every second run has a marked background.
     timeline.restarts.chunks(2).enumerate().fold(plot, |plot, (pair, ends)| {
         let to = ends.get(1).copied().unwrap_or(timeline.seconds());
         plot.span(Span::new(ends[0] / length, to / length, &format!("run {}", 2 * pair + 2)))
     })
 }
 
-/// Returns what time is told in, and how many seconds that is.
+/// Returns the unit of time for the figures, and its length in seconds.
 fn unit(timeline: &Timeline) -> (&'static str, f64) {
     match timeline.seconds() {
         seconds if seconds >= HOURS_FROM => ("hours", 3600.0),
@@ -143,7 +145,7 @@ fn unit(timeline: &Timeline) -> (&'static str, f64) {
     }
 }
 
-/// Returns a value for each bin, at its middle; it is told how long the bin is, in seconds.
+/// Returns a value for each bin, at its middle. `value` gets the bin and its length in seconds.
 fn over_time(timeline: &Timeline, value: &dyn Fn(&Bin, f64) -> f64) -> Vec<(f64, f64)> {
     let (_, unit) = unit(timeline);
     let point = |(number, bin): (usize, &Bin)| {

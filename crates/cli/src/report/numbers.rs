@@ -1,4 +1,4 @@
-//! The report's numbers, for scripts; they stand in the page, too.
+//! The report's numbers for scripts; the page contains them, too.
 
 use super::Found;
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ pub(super) fn of(found: &Found) -> Value {
     })
 }
 
-/// Returns how many requests were abandoned, waiting or served.
+/// Returns how many requests were abandoned, while waiting or in flight.
 pub(super) fn abandoned(timeline: &Timeline) -> u64 {
     timeline.bins.iter().map(|bin| bin.abandoned).sum()
 }
@@ -61,13 +61,13 @@ pub(super) fn name(timeline: &Timeline, of: TimelineSubject) -> &str {
     }
 }
 
-/// Returns how many sessions ended after an answer.
+/// Returns how many sessions ended after a response.
 pub(super) fn finished(ends: &SessionEnds) -> u64 {
     ends.finished + ends.silent
 }
 
-/// Returns how many sessions were lost: those of which nothing more came after an error, or whose
-/// visitors left before an answer.
+/// Returns how many sessions failed mid-session: no request after an error, or a client disconnect
+/// before a response.
 pub(super) fn lost(ends: &SessionEnds) -> u64 {
     ends.failed + ends.abandoned
 }

@@ -1,4 +1,4 @@
-//! The report: one page that carries all it needs and asks nothing of anybody.
+//! The report: one page that contains all it needs and loads nothing from the network.
 
 use super::Found;
 use super::figures;
@@ -12,14 +12,14 @@ use suimon_model::{Quantity, Reason};
 use suimon_sim::replay::{Change, RouteLine, Timeline, TimelineSubject, Visitors};
 use suimon_statistics::Histogram;
 
-/// Changes listed on the page, the last ones; all that were kept are in the numbers.
+/// Most changes listed on the page, the latest ones. The numbers have all that were kept.
 const LISTED_MAX: usize = 300;
-/// Routes in the table, those asked for most.
+/// Most routes in the table, those with most requests.
 const ROUTES_MAX: usize = 50;
-/// Reasons told of one route or kind.
+/// Most reasons listed per route or kind.
 const REASONS_MAX: usize = 6;
 
-/// Returns the page; `numbers` stay inside it.
+/// Returns the page, which contains `numbers`.
 pub(super) fn page(found: &Found, numbers: &Value) -> String {
     let mut page = String::with_capacity(256 * 1024);
     // Writing into a String cannot fail.
@@ -27,7 +27,7 @@ pub(super) fn page(found: &Found, numbers: &Value) -> String {
     page
 }
 
-/// Returns whether the replay decided alike, in a sentence, and what else is to be known of the
+/// Returns a sentence on whether the replay made the same decisions, and further notes about the
 /// recording.
 pub(super) fn verdict(found: &Found) -> (String, Vec<String>) {
     let replay = &found.replay;
@@ -102,7 +102,7 @@ fn headline(found: &Found) -> String {
     }
 }
 
-/// Returns what came of the visitors, in a sentence.
+/// Returns the visitors' outcomes, in a sentence.
 fn headline_of(visitors: &Visitors, refused: u64) -> String {
     let lost = match lost(&visitors.ends) {
         0 => "nobody was lost inside".to_owned(),
@@ -126,7 +126,7 @@ fn plural(number: u64, one: &str, many: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {many}") }
 }
 
-/// Returns a wait as people say it.
+/// Returns a waiting time in words.
 fn short(seconds: f64) -> String {
     match seconds {
         s if s >= 100.0 => format!("{:.1} min", s / 60.0),
@@ -134,7 +134,7 @@ fn short(seconds: f64) -> String {
     }
 }
 
-/// Returns what became of sessions, and of those in line.
+/// Returns the outcomes of sessions and of visitors in line.
 fn lead_of_visitors(visitors: &Visitors) -> String {
     if visitors.began == 0 {
         return String::new();
@@ -252,7 +252,7 @@ fn routes_words(timeline: &Timeline) -> String {
     }
 }
 
-/// A heading, and what stands under it for a route.
+/// A heading, and the function for a route's cell.
 type Column = (&'static str, fn(&RouteLine) -> String);
 
 const COLUMNS: [Column; 10] = [
@@ -276,7 +276,8 @@ fn quantile(times: &Histogram, q: f64) -> String {
     times.quantile_s(q).map_or_else(none, time)
 }
 
-/// A row a route; on narrow screens each number becomes a line with its name.
+/// Returns a table with a row per route. On narrow screens each number becomes a line with its
+/// name.
 fn routes(timeline: &Timeline) -> String {
     let mut routes: Vec<&RouteLine> = timeline.routes.iter().filter(|route| route.came > 0).collect();
     routes.sort_by_key(|route| std::cmp::Reverse(route.came));
@@ -301,8 +302,8 @@ fn reasons_words(timeline: &Timeline) -> String {
     }
 }
 
-/// Returns for each route and kind why its limit or interval was changed, the most frequent reason
-/// first; and why requests were refused.
+/// Returns the reasons for each route's and kind's changes of limit or interval, the most frequent
+/// first, and the reasons for refusals.
 fn reasons(timeline: &Timeline) -> String {
     let mut subjects: Vec<(TimelineSubject, u64)> = vec![];
     for ((of, _), count) in &timeline.reasons {
@@ -337,7 +338,7 @@ fn reasons(timeline: &Timeline) -> String {
     if items.is_empty() { String::new() } else { format!("<ul class=\"list reasons\">\n{items}</ul>\n") }
 }
 
-/// Returns the last changes with their reasons and what they rest on, folded.
+/// Returns the latest changes with their reasons and signals, folded.
 fn changes(timeline: &Timeline) -> String {
     if timeline.changes.is_empty() {
         return String::new();
@@ -377,8 +378,7 @@ fn item(timeline: &Timeline, change: &Change) -> String {
     )
 }
 
-/// Returns what a decision rests on, one number of it; a route is told by its name where its number
-/// leaves no doubt.
+/// Returns one signal of a decision. A route appears by its name if its number is unambiguous.
 fn signal(timeline: &Timeline, name: &str, value: f64) -> String {
     let route = Some(value as usize).filter(|_| name == "route" && timeline.restarts.is_empty());
     if let Some(route) = route.and_then(|place| timeline.routes.get(place)) {

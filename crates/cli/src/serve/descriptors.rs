@@ -2,17 +2,17 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors beside those of connections: listeners, files, the operator's connections, the
-/// runtime's own.
+/// Descriptors beyond those of connections: listeners, files, connections of the admin listener,
+/// the runtime's own.
 const SPARE: u64 = 200;
 /// Descriptors a client's connection may need: its own and one to the application.
 const EACH: u64 = 2;
 
-/// Raises the soft limit of open descriptors to the hard one, and says so if `connections` would
-/// still need more.
+/// Raises the soft limit of open descriptors to the hard limit, and warns if `connections` need
+/// even more.
 ///
-/// The soft limit is often 1,024 for the sake of old programs that use `select`; this one does not,
-/// so it takes what it may.
+/// The soft limit is often 1,024 for old programs that use `select`. The gateway does not use it,
+/// so it takes all it may have.
 pub(crate) fn raise(connections: usize) {
     let limit = getrlimit(Resource::Nofile);
     let raised = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });

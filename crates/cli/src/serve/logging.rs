@@ -1,15 +1,15 @@
-//! What is logged, by words such as `info` or `info,suimon_proxy=debug`.
+//! Logging, with filters such as `info` or `info,suimon_proxy=debug`.
 
 use std::io::{self, IsTerminal};
 use tracing_subscriber::{
     EnvFilter, Registry, fmt, layer::SubscriberExt as _, reload, util::SubscriberInitExt as _,
 };
 
-/// By which another filter is put in force.
+/// Changes the filter of a running log.
 pub(crate) struct Handle(reload::Handle<EnvFilter, Registry>);
 
 impl Handle {
-    /// Logs by `filter` from now on.
+    /// Uses `filter` from now on.
     pub(crate) fn adopt(&self, filter: EnvFilter) {
         if let Err(error) = self.0.reload(filter) {
             tracing::error!("what is logged stays as it was: {error}");
@@ -17,7 +17,7 @@ impl Handle {
     }
 }
 
-/// Begins to log to standard error by `filter`.
+/// Begins to log to standard error with `filter`.
 pub(crate) fn begin(filter: EnvFilter) -> Handle {
     let (filter, handle) = reload::Layer::new(filter);
     let colours = io::stderr().is_terminal();
@@ -28,11 +28,11 @@ pub(crate) fn begin(filter: EnvFilter) -> Handle {
 
 const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
 
-/// Returns the filter that `text` says; `name` is where it stands.
+/// Returns the filter in `text`; `name` says where `text` is from.
 ///
 /// # Errors
-/// A sentence with what is allowed. A word alone that is no level is one, too: taken for the name
-/// of a part it would silence all others.
+/// Returns a sentence with what is allowed. A single word that is no level is an error, too: as the
+/// name of a part it would silence all others.
 pub(crate) fn filter(name: &str, text: &str) -> Result<EnvFilter, String> {
     let allowed =
         "must be error, warn, info, debug, trace or off, or by part, such as \"info,suimon_proxy=debug\"";

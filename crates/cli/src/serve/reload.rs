@@ -1,4 +1,4 @@
-//! SIGHUP: the file of settings is read again, and adopted whole or not at all.
+//! SIGHUP: reads the settings file again, and adopts all of it or nothing.
 
 use super::{LOG_VARIABLE, logging, settings};
 use crate::args::Serve;
@@ -7,10 +7,10 @@ use suimon_proxy::Observer;
 use suimon_settings::{Change, changes, text_of};
 use tokio::signal::unix::Signal;
 
-/// Reads the file again whenever it is told to.
+/// Reads the settings file again on each SIGHUP.
 pub(super) struct Reloader {
     pub(super) args: Serve,
-    /// What the file said when it was last adopted.
+    /// The file's text when it was last adopted.
     pub(super) text: String,
     pub(super) observer: Observer,
     pub(super) log: logging::Handle,
@@ -20,7 +20,7 @@ pub(super) struct Reloader {
 type NotAdopted = String;
 
 impl Reloader {
-    /// Waits for hangups. Never returns but with the process.
+    /// Waits for SIGHUP. Never returns while the process runs.
     pub(super) async fn run(mut self, mut hangup: Signal) {
         while hangup.recv().await.is_some() {
             let Some(path) = self.args.config.clone() else {
@@ -48,7 +48,7 @@ impl Reloader {
         if path.as_os_str() == "-" {
             return Err("they came from standard input, which cannot be read twice".to_owned());
         }
-        // A pipe would be waited for, or be at its end and read as a file that says nothing.
+        // Reading a pipe would block, or return an empty file at its end.
         if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
             return Err(format!("{} is no regular file, which can be read again", path.display()));
         }
@@ -75,7 +75,7 @@ impl Reloader {
 }
 
 impl Reloader {
-    /// Returns whether the command line, or the environment, says otherwise, whatever the file says.
+    /// Returns whether the command line or the environment overrides this key of the file.
     fn is_overridden(&self, key: &str) -> bool {
         let args = &self.args;
         match key {

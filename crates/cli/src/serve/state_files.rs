@@ -1,5 +1,5 @@
-//! Where the keys that sign leases are kept, and what survives a restart of the line and of what
-//! was learned.
+//! Paths of the files that survive a restart: the keys that sign leases, the line, and the learned
+//! state.
 
 use rustix::fs::Access;
 use std::env;
@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use suimon_identity::keys::{Keys, KeysError};
 use suimon_settings::{Faults, Settings, StatePath};
 
-/// The file of keys in the state folder; the others are named by port or address, so that two
-/// gateways do not write to the same.
+/// The key file in the state folder. The other files are named by port or address, so that two
+/// gateways never write to the same file.
 const KEYS: &str = "lease.keys";
 
-/// Returns the file that holds the keys, if one does. A state folder that cannot be used is no
-/// reason not to serve: keys then end with the process, and that is said.
+/// Returns the key file, if there is one. If the state folder cannot be used, the gateway serves
+/// anyway: it warns that the keys end with the process.
 pub(crate) fn keys(kept: &StatePath) -> Option<PathBuf> {
     let consequence = "leases end with this process: after a restart, visitors under way count as newcomers; name a file with --lease-keys or lease.keys";
     let path = file(kept, KEYS, consequence)?;
@@ -29,7 +29,7 @@ pub(crate) fn keys(kept: &StatePath) -> Option<PathBuf> {
     }
 }
 
-/// Returns the file of keys that a start would read, if it is there. Makes nothing.
+/// Returns the key file that a start would read, if it exists. Creates nothing.
 pub(crate) fn keys_there(kept: &StatePath) -> Option<PathBuf> {
     match kept {
         StatePath::Nowhere => None,
@@ -40,8 +40,8 @@ pub(crate) fn keys_there(kept: &StatePath) -> Option<PathBuf> {
     }
 }
 
-/// Notes files that are named in settings but cannot be written: the folder is missing, or the
-/// right to write to it. Creates nothing.
+/// Notes files that settings name but that cannot be written, because the folder is missing or
+/// write-protected. Creates nothing.
 pub(crate) fn check(settings: &Settings, faults: &mut Faults) {
     let named = |kept: &StatePath| if let StatePath::File(path) = kept { Some(path.clone()) } else { None };
     for (key, path) in [
@@ -51,7 +51,7 @@ pub(crate) fn check(settings: &Settings, faults: &mut Faults) {
         ("record.file", settings.proxy.record.as_ref().map(|recording| recording.file.clone())),
     ] {
         let Some(path) = path else { continue };
-        // Keys are only read once they are there.
+        // An existing key file is only read.
         if key == "lease.keys" && path.exists() {
             continue;
         }
@@ -75,8 +75,8 @@ fn variable(name: &str) -> Option<PathBuf> {
     env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// Returns the file in which the line of a gateway that listens on `port` survives a restart, if
-/// there is one. On a port that is taken by chance nobody comes back.
+/// Returns the file that keeps the line of a gateway on `port` over a restart, if there is one. A
+/// port that the system chooses has none, because no visitor returns to it.
 pub(crate) fn line(kept: &StatePath, port: u16) -> Option<PathBuf> {
     if port == 0 && *kept == StatePath::StateFolder {
         return None;
@@ -88,9 +88,8 @@ pub(crate) fn line(kept: &StatePath, port: u16) -> Option<PathBuf> {
     )
 }
 
-/// Returns the file in which what a gateway that listens on `address` has learned survives a
-/// restart, if there is one. The file belongs to the address; an address that the system chose may
-/// be another one next time, so it has none.
+/// Returns the file that keeps the learned state of a gateway on `address` over a restart, if there
+/// is one. A port that the system chooses has none, because it may differ at the next start.
 pub(crate) fn learned(kept: &StatePath, address: Option<SocketAddr>) -> Option<PathBuf> {
     let address = address.filter(|address| *kept != StatePath::StateFolder || address.port() != 0)?;
     file(
@@ -119,10 +118,9 @@ fn file(kept: &StatePath, name: &str, consequence: &str) -> Option<PathBuf> {
     Some(folder.join(name))
 }
 
-/// Returns the folder for state: systemd's, else the desktop's, else the one that is usual in a
-/// home.
+/// Returns the state folder: systemd's, else $XDG_STATE_HOME's, else the usual one in $HOME.
 fn state_folder(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
-    // systemd may name several, with colons between; the first is ours.
+    // systemd may name several folders, separated by colons; the first is ours.
     let systemd = variable("STATE_DIRECTORY").and_then(|paths| env::split_paths(&paths).next());
     systemd
         .or_else(|| variable("XDG_STATE_HOME").map(|home| home.join("suimon")))

@@ -1,4 +1,4 @@
-//! What came of a question: its runs, and what is to be said of them together.
+//! The answer to a question: its runs, and what follows from all of them.
 
 use super::question::{Contender, Question, quoted};
 use suimon_sim::{Band, RunResult, Sample, Scenario, Summary, Violation};
@@ -7,7 +7,7 @@ use suimon_sim::{Band, RunResult, Sample, Scenario, Summary, Violation};
 #[derive(Clone, Debug)]
 pub(super) struct Run {
     pub(super) seed: u64,
-    /// How long it took us.
+    /// How long the run took in real time, seconds.
     pub(super) wall_s: f64,
     pub(super) end: End,
 }
@@ -16,17 +16,17 @@ pub(super) struct Run {
 #[derive(Clone, Debug)]
 pub(super) enum End {
     Played(Box<Played>),
-    /// A checker found what must never happen.
+    /// A checker found something that must never happen.
     Violated(Violation),
-    /// Somebody told us to stop before.
+    /// A signal stopped the simulator before this run ended.
     NotPlayed,
 }
 
-/// What is kept of an outcome.
+/// The part of an outcome that is kept.
 #[derive(Clone, Debug)]
 pub(super) struct Played {
     pub(super) summary: Summary,
-    /// By band: its number, and whether that is kept.
+    /// By band: its number, and whether the band is kept.
     pub(super) bands: Vec<(f64, bool)>,
     /// Sessions completed, second by second from the start.
     pub(super) completed: Vec<u32>,
@@ -40,12 +40,12 @@ pub(super) struct Played {
     pub(super) trace: u64,
     pub(super) events: u64,
     pub(super) decisions: u64,
-    /// The gate from second to second, where it was to be kept.
+    /// The gate's state each second, if it is kept.
     pub(super) inside: Vec<Sample>,
 }
 
 impl End {
-    /// Takes from the outcome what is needed later: many runs are kept at once.
+    /// Takes only what is needed later from the outcome, because many runs are kept at once.
     pub(super) fn played(scenario: &Scenario, outcome: RunResult, inside: bool) -> End {
         let judged = |band: &Band| (band.value(&outcome), band.judge(&outcome).is_none());
         End::Played(Box::new(Played {
@@ -100,8 +100,7 @@ impl<'a> Answer<'a> {
         self.runs.first().map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the seeds at which the scenario's own laws did not keep this band, with what was
-    /// seen.
+    /// Returns the seeds at which the scenario's own laws missed this band, with the numbers.
     pub(super) fn missed(&self, band: usize) -> Vec<(u64, f64)> {
         let seen = |run: &Run| {
             let (value, held) = run.played()?.bands[band];
@@ -110,12 +109,12 @@ impl<'a> Answer<'a> {
         self.own().iter().filter_map(seen).collect()
     }
 
-    /// Returns how many bands were not kept.
+    /// Returns how many bands were missed.
     pub(super) fn bands_missed(&self) -> usize {
         (0..self.question.scenario.expect.len()).filter(|band| !self.missed(*band).is_empty()).count()
     }
 
-    /// Returns what the checkers found, with whom.
+    /// Returns the violations that checkers found, each with its contender.
     pub(super) fn violations(&self) -> impl Iterator<Item = (&'a Contender, &Violation)> {
         self.contenders().flat_map(|(contender, runs)| {
             runs.iter().filter_map(move |run| match &run.end {
@@ -125,18 +124,17 @@ impl<'a> Answer<'a> {
         })
     }
 
-    /// Returns runs that were not played.
+    /// Returns how many runs were not played.
     pub(super) fn missing(&self) -> usize {
         self.runs.iter().flatten().filter(|run| matches!(run.end, End::NotPlayed)).count()
     }
 
-    /// Returns runs that were to be played.
+    /// Returns how many runs there should be.
     pub(super) fn wanted(&self) -> usize {
         self.runs.iter().map(Vec::len).sum()
     }
 
-    /// Returns whether everything was played, nothing forbidden happened, and what is expected is
-    /// there.
+    /// Returns whether all runs were played, without violations or missed bands.
     pub(super) fn holds(&self) -> bool {
         self.missing() == 0 && self.violations().next().is_none() && self.bands_missed() == 0
     }

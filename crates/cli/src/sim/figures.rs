@@ -6,16 +6,16 @@ use crate::page::{self, LINE_HUES, LINES_MAX};
 use suimon_chart::{Axis, Band, Bars, Hue, Plot, Rule, Series, Span};
 use suimon_sim::{Sample, Scenario};
 
-/// Laws drawn in one figure: more lines than colours cannot be told apart.
+/// Most laws drawn in one figure. Readers could not tell more lines than colours apart.
 pub(super) const LAWS_MAX: usize = 6;
-/// Colours of laws: the scenario's own is water, as in every report.
+/// Colours of laws. The scenario's own is blue, as in every report.
 const LAW_HUES: [Hue; LAWS_MAX] = [Hue::Blue, Hue::Vermilion, Hue::Green, Hue::Purple, Hue::Amber, Hue::Grey];
 /// Colours of steps; grey is for the rest.
 const STEP_HUES: [Hue; LINES_MAX] = [Hue::Vermilion, Hue::Amber, Hue::Purple, Hue::Blue, Hue::Green];
-/// Room above the highest line.
+/// Height of the axis ÷ the highest value, to leave room above the highest line.
 const HEADROOM: f64 = 1.12;
 
-/// Seconds over which sessions are counted for one point: they end in bunches.
+/// Returns the seconds per point over which sessions are counted, because they end in bunches.
 pub(super) fn bin_s(answer: &Answer<'_>) -> usize {
     match seconds(answer) {
         ..=60 => 2,
@@ -24,8 +24,8 @@ pub(super) fn bin_s(answer: &Answer<'_>) -> usize {
     }
 }
 
-/// Returns sessions per second over time, a line a law with its band over the seeds, under what can
-/// be done.
+/// Returns sessions per second over time: a line per law with its band over the seeds, the bound,
+/// and what was reachable if that is less.
 pub(super) fn goodput(answer: &Answer<'_>) -> Plot {
     let bin = bin_s(answer);
     let mut plot = timeline(answer, "Sessions finished", Axis::new("sessions finished per second").from(0.0))
@@ -58,7 +58,7 @@ pub(super) fn goodput(answer: &Answer<'_>) -> Plot {
     plot.y(Axis::new("sessions finished per second").from(0.0).to(highest.max(1e-3) * HEADROOM))
 }
 
-/// Returns the limits of the routes on which most is going on, of the run whose inside was kept.
+/// Returns the limits of the busiest routes, of the run whose gate states were kept.
 pub(super) fn limits(answer: &Answer<'_>) -> Plot {
     let scenario = &answer.question.scenario;
     let samples = inside(answer);
@@ -78,7 +78,7 @@ pub(super) fn limits(answer: &Answer<'_>) -> Plot {
     page::limits(|axis| timeline(answer, "Limits", axis), &lines)
 }
 
-/// Returns the time between two session starts, by kind of session.
+/// Returns the admission interval, by kind of session.
 pub(super) fn interval(answer: &Answer<'_>) -> Plot {
     let kinds = &answer.question.scenario.gate.kinds;
     let plot = timeline(
@@ -98,7 +98,7 @@ pub(super) fn visitors(answer: &Answer<'_>) -> Plot {
     let of =
         |value: &dyn Fn(&Sample) -> usize| over_time(inside(answer), &|sample| Some(value(sample) as f64));
     let sum = |counts: &[usize]| counts.iter().sum::<usize>();
-    // Requests that wait are newcomers in line, too.
+    // Waiting requests include newcomers in line.
     let queued = |sample: &Sample| sum(&sample.waiting).saturating_sub(sum(&sample.line));
     timeline(answer, "Where visitors are", Axis::new("visitors").from(0.0).whole())
         .describe("Visitors held at the gate, sessions under way, requests waiting for a slot and in the application.")
@@ -108,8 +108,7 @@ pub(super) fn visitors(answer: &Answer<'_>) -> Plot {
         .series(Series::line("in service", Hue::Green, of(&|sample| sum(&sample.in_flight))))
 }
 
-/// Returns the failures of each law, put together from the steps where they happened, mean of a
-/// run; or `None` if there was none at all.
+/// Returns the mean failures per run of each law, stacked by step; `None` if there were none.
 pub(super) fn failures(answer: &Answer<'_>) -> Option<Bars> {
     let names = steps(&answer.question.scenario);
     let means: Vec<(&str, Vec<f64>)> = answer
@@ -160,8 +159,8 @@ fn failures_of(runs: &[Run], steps: usize) -> Vec<f64> {
     sums.iter().map(|sum| sum / played.len().max(1) as f64).collect()
 }
 
-/// Returns middle of the bin, mean, least and most of the runs, in sessions per second; of bins
-/// that at least one run filled.
+/// Returns for each bin its middle in seconds, and mean, least and most of the runs in sessions per
+/// second. Leaves out bins that no run filled.
 fn binned(runs: &[Run], bin: usize) -> Vec<(f64, f64, f64, f64)> {
     let rates: Vec<Vec<f64>> =
         runs.iter().filter_map(Run::played).map(|run| rates(&run.completed, bin)).collect();
@@ -179,8 +178,7 @@ fn rates(completed: &[u32], bin: usize) -> Vec<f64> {
     completed.chunks_exact(bin).map(rate).collect()
 }
 
-/// Returns the state of the gate from second to second: of the first seed with the scenario's own
-/// laws.
+/// Returns the gate's state each second, of the first seed with the scenario's own laws.
 fn inside<'a>(answer: &'a Answer<'_>) -> &'a [Sample] {
     answer.own().first().and_then(Run::played).map_or(&[], |played| &played.inside)
 }
@@ -204,7 +202,7 @@ fn each_second(rates: &[f64]) -> Vec<(f64, f64)> {
     rates.iter().enumerate().map(|(second, rate)| (second as f64, *rate)).collect()
 }
 
-/// Returns a value over time; where there is none, a gap.
+/// Returns a value over time, with gaps where there is none.
 fn over_time(samples: &[Sample], value: &dyn Fn(&Sample) -> Option<f64>) -> Vec<(f64, f64)> {
     samples.iter().map(|sample| (sample.at_s, value(sample).unwrap_or(f64::NAN))).collect()
 }

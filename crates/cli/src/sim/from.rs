@@ -1,8 +1,9 @@
-//! `suimon sim --from`: a scenario of what a running gateway has learned, to be edited and played.
+//! `suimon sim --from`: makes a scenario, to be edited and played, from what a running gateway has
+//! learned.
 //!
-//! Map: `paths` what visitors do, as journeys; `costs` what a request costs, so that the model does
-//! what was measured; `file` the text, with comments that say which number is measured and which is
-//! assumed. [`scenario_of`] is all three, and touches nothing.
+//! Map: `paths` what visitors do, as journeys; `costs` what a request costs, so that the model
+//! behaves as measured; `file` the text, with comments that say which numbers are measured and
+//! which are assumed. [`scenario_of`] combines all three without any I/O.
 
 mod costs;
 mod file;
@@ -16,10 +17,10 @@ use std::fmt;
 use std::path::Path;
 use suimon_admin::{LEARNED_PATH, Learned};
 
-/// Sessions that must have ended: journeys of fewer are anecdotes.
+/// Fewest ended sessions for a scenario; journeys from fewer would be anecdotes.
 const ENDED_MIN: u64 = 10;
 
-/// There is not enough to make a scenario of.
+/// Too little was learned for a scenario.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct TooLittle {
     ended: u64,
@@ -36,7 +37,7 @@ impl fmt::Display for TooLittle {
     }
 }
 
-/// Asks the gateway at `admin`, and writes or prints the scenario.
+/// Reads the learned state from the admin listener `admin`, and writes or prints the scenario.
 pub(super) async fn run(admin: &str, args: &Sim) -> Exit {
     if let Some(out) = &args.out
         && let Err(why) = may_write(out, args.force)
@@ -67,7 +68,7 @@ pub(super) async fn run(admin: &str, args: &Sim) -> Exit {
     }
 }
 
-/// Returns the scenario file of what was learned from `source` at that time.
+/// Returns the scenario file from the state that `source` had learned at the time `asked`.
 pub(super) fn scenario_of(learned: &Learned, source: &str, asked: &str) -> Result<String, TooLittle> {
     let ended = learned.kinds.iter().map(|kind| kind.ended).sum();
     let names = paths::Names::new(learned);
@@ -79,7 +80,7 @@ pub(super) fn scenario_of(learned: &Learned, source: &str, asked: &str) -> Resul
     Ok(file::text(&file::Site { learned, names: &names, journeys: &journeys, costs: &costs, source, asked }))
 }
 
-/// Tells why nothing may be written there, before anybody is asked.
+/// Returns why the file may not be written, before the gateway is asked.
 fn may_write(out: &Path, force: bool) -> Result<(), String> {
     if out.exists() && !force {
         return Err("it is there already, and may have been edited; --force replaces it".to_owned());
@@ -92,7 +93,7 @@ fn deliver(text: &str, out: Option<&Path>, force: bool) -> Exit {
         print!("{text}");
         return Exit::Done;
     };
-    // Somebody else may have made it meanwhile.
+    // Another process may have created the file meanwhile.
     let written = may_write(out, force).and_then(|()| {
         whole_file::write(out, text).map_err(|error| format!("could not be written: {error}"))
     });

@@ -1,18 +1,18 @@
-//! What came of it, for scripts. The file is this, and so its names stay.
+//! The results for scripts. The JSON file has these names, so they must not change.
 
 use super::answer::{Answer, End, Run};
 use super::question::Contender;
 use serde::Serialize;
 use suimon_sim::{Band, Summary};
 
-/// Everything.
+/// All results.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Numbers {
     /// Version of Suimon.
     version: &'static str,
-    /// Whether everything was played, nothing forbidden happened and every band was kept.
+    /// Whether all runs were played, without violations or missed bands.
     holds: bool,
-    /// Whether everything was played.
+    /// Whether all runs were played.
     complete: bool,
     scenarios: Vec<ScenarioNumbers>,
 }
@@ -30,11 +30,11 @@ struct ScenarioNumbers {
 
 #[derive(Clone, Debug, Serialize)]
 struct RunNumbers {
-    /// The name under which the laws were asked for.
+    /// The name of the laws on the command line.
     name: String,
-    /// What it stands for: `ROUTES+SESSIONS`.
+    /// The laws that it stands for: `ROUTES+SESSIONS`.
     laws: String,
-    /// Whether these are the scenario's own laws: those that the bands are expected of.
+    /// Whether these are the scenario's own laws. Bands apply only to them.
     own: bool,
     seed: u64,
     /// `played`, `violated` or `not_played`.
@@ -44,7 +44,8 @@ struct RunNumbers {
     violation: Option<ViolationNumbers>,
     #[serde(flatten)]
     played: Option<PlayedNumbers>,
-    /// How long it took us, in seconds: the only number here that is not the same the next time.
+    /// How long the run took in real time, seconds: the only number here that differs from run to
+    /// run.
     wall_s: f64,
 }
 
@@ -64,7 +65,7 @@ struct PlayedNumbers {
     failures_by_step: Vec<Vec<u64>>,
     /// Sessions completed, second by second from the start.
     completed_by_second: Vec<u32>,
-    /// The hash of all decisions: equal if, and only if, everything happened alike.
+    /// The hash of all decisions: equal if and only if two runs are the same.
     trace: String,
     events: u64,
     decisions: u64,
@@ -73,14 +74,14 @@ struct PlayedNumbers {
 #[derive(Clone, Debug, Serialize)]
 struct BandNumbers {
     metric: &'static str,
-    /// Seconds from the start, where it is not the time counted.
+    /// From and to, in seconds from the start, if it is not the time counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     between_s: Option<(f64, f64)>,
     #[serde(skip_serializing_if = "Option::is_none")]
     min: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max: Option<f64>,
-    /// Null where there is no such number: `settled_after_s` of a run that never did.
+    /// Null if there is no such number, as for `settled_after_s` of a run that never settled.
     value: Option<f64>,
     held: bool,
 }

@@ -1,6 +1,5 @@
-//! Plays every run, on as many threads as are wanted. What comes of a run depends on nothing but
-//! its scenario, laws and seed, and results stand in the order of the questions, whichever run
-//! ended first.
+//! Plays all runs on several threads. The result of a run depends only on its scenario, laws and
+//! seed. Results are in the order of the questions, in whatever order runs end.
 
 use super::answer::{End, Run};
 use super::question::Question;
@@ -14,18 +13,17 @@ use std::thread;
 use std::time::{Duration, Instant};
 use suimon_sim::Violation;
 
-/// How long a signal may go unnoticed; also how often the bar is drawn.
+/// How often signals are checked, and how often the bar is drawn.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Progress lines where nobody watches.
+/// Time between progress lines if standard error is no terminal.
 const QUIET_EVERY: Duration = Duration::from_secs(5);
 /// Width of the bar, in characters.
 const BAR: usize = 24;
 
-/// One run to be played: indices of the question, the contender and the seed.
+/// One run: the indices of its question, contender and seed.
 type Task = (usize, usize, usize);
 
-/// Returns the runs by question, contender and seed. A signal leaves those that are not done yet
-/// unplayed.
+/// Returns the runs by question, contender and seed. After a signal, unfinished runs stay unplayed.
 pub(super) fn play(questions: &Arc<Vec<Question>>, jobs: usize) -> Vec<Vec<Vec<Run>>> {
     let tasks = Arc::new(tasks(questions));
     let mut runs: Vec<Vec<Vec<Run>>> = questions.iter().map(unplayed).collect();
@@ -34,7 +32,8 @@ pub(super) fn play(questions: &Arc<Vec<Question>>, jobs: usize) -> Vec<Vec<Vec<R
     for number in 0..jobs.clamp(1, tasks.len().max(1)) {
         let (questions, tasks, next, sender) =
             (Arc::clone(questions), Arc::clone(&tasks), Arc::clone(&next), sender.clone());
-        // Not waited for: told to stop, we end while they still play what nobody will look at.
+        // Workers are not joined: after a signal we end at once, while they still play runs that
+        // nobody needs.
         let worker = thread::Builder::new().name(format!("run-{number}"));
         if let Err(error) = worker.spawn(move || work(&questions, &tasks, &next, &sender)) {
             eprintln!("only {number} runs are played at once: no more threads can be had ({error})");
@@ -78,7 +77,7 @@ fn one(questions: &[Question], (number, contender, seed): Task) -> Run {
     let began = Instant::now();
     let played = catch_unwind(AssertUnwindSafe(|| suimon_sim::run(scenario, at, laws)));
     let wall_s = began.elapsed().as_secs_f64();
-    // Charts of the inside are drawn of one run.
+    // The gate's state is kept for the charts of one run only.
     let inside = seed == 0 && question.contenders[contender].is_own();
     let end = match played {
         Ok(Ok(outcome)) => End::played(scenario, outcome, inside),
@@ -110,7 +109,7 @@ fn collect(done: &Receiver<(usize, Run)>, tasks: &[Task], runs: &mut [Vec<Vec<Ru
     progress.end();
 }
 
-/// Tells how far it is: a bar that is drawn over, or a line now and then where nobody watches.
+/// Shows the progress: a bar that is redrawn on a terminal, else a line now and then.
 struct Progress {
     began: Instant,
     shown: Instant,
@@ -132,7 +131,7 @@ impl Progress {
         self.shown = Instant::now();
         let line = self.line();
         let mut stderr = std::io::stderr().lock();
-        // Nothing is lost if nobody can be told.
+        // A failure to show progress does not matter.
         let _ = if self.live {
             write!(stderr, "\r\x1b[2K{line}").and_then(|()| stderr.flush())
         } else {

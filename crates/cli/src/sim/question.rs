@@ -1,4 +1,4 @@
-//! What is to be played: scenarios, the laws they are played with, and seeds.
+//! What to play: scenarios, their laws, and seeds.
 
 use super::{Beyond, Sim};
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ pub(super) const SEEDS_MAX: u64 = 100_000;
 /// Stands for every law of the simulator's catalogue.
 const ALL: &str = "all";
 
-/// A scenario, and how it is to be played.
+/// A scenario, and how to play it.
 #[derive(Clone, Debug)]
 pub(super) struct Question {
-    /// Its file, as it was named; or what else the command line names it.
+    /// Its file, as the command line names it; or its name there, if it has no file.
     pub(super) file: PathBuf,
-    /// The command that plays it, and how its scenario is written behind that.
+    /// The command that plays it, with the scenario's argument.
     pub(super) command: String,
     pub(super) scenario: Scenario,
     /// The scenario's own laws first, then those they are compared with.
@@ -33,7 +33,7 @@ pub(super) struct Contender {
 }
 
 impl Contender {
-    /// Returns whether these are the scenario's own: those of which something is expected.
+    /// Returns whether these are the scenario's own laws, to which its expectations apply.
     pub(super) fn is_own(&self) -> bool {
         self.laws == Laws::AS_SET
     }
@@ -42,7 +42,7 @@ impl Contender {
 /// Returns what the command line asks for.
 ///
 /// # Errors
-/// Returns everything that is wrong with it, a line each.
+/// Returns everything that is wrong with the command line and the files, a line each.
 pub(super) fn questions(args: &Sim, beyond: &Beyond) -> Result<Vec<Question>, String> {
     let mut faults = vec![];
     let rivals = rivals(&args.vs, beyond, &mut faults);
@@ -84,7 +84,7 @@ fn question(
     Question { file, command, scenario, contenders, seeds }
 }
 
-/// Returns a word as a shell reads it.
+/// Returns a word quoted for a shell.
 pub(super) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-+:@=,".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -93,7 +93,7 @@ pub(super) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Returns what the scenario's own laws are called beside others.
+/// Returns the name of the scenario's own laws in comparisons.
 fn own_name(scenario: &Scenario) -> &'static str {
     let params = &scenario.gate.params;
     let laws = params.route_law == RouteLawKind::default() && params.session_law == SessionLawKind::default();
@@ -101,7 +101,7 @@ fn own_name(scenario: &Scenario) -> &'static str {
     if laws && limits { "suimon" } else { "as set" }
 }
 
-/// Returns the laws to compare with, each once; the scenario's own are always there.
+/// Returns the laws to compare, each once. The scenario's own laws are always included.
 fn rivals(names: &[String], beyond: &Beyond, faults: &mut Vec<String>) -> Vec<Contender> {
     let catalogue = || beyond.catalogue.iter().map(|(name, _)| name.clone()).collect();
     let named = names.iter().flat_map(|name| match name.trim() {
@@ -119,7 +119,7 @@ fn rivals(names: &[String], beyond: &Beyond, faults: &mut Vec<String>) -> Vec<Co
     rivals
 }
 
-/// Returns the files, those of a folder by name.
+/// Returns the files; those of a folder are sorted by name.
 fn files(named: &[PathBuf], faults: &mut Vec<String>) -> Vec<PathBuf> {
     let mut files = vec![];
     for path in named {

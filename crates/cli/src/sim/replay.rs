@@ -1,4 +1,5 @@
-//! `suimon sim --replay`: the recorded decisions again, or those of other settings beside them.
+//! `suimon sim --replay`: repeats the recorded decisions, or compares them with those of other
+//! settings.
 
 mod settings;
 mod tell;
@@ -12,7 +13,7 @@ use suimon_gate::Params;
 use suimon_sim::replay::{Replay, WhatIf};
 use tell::ReplayFindings;
 
-/// Plays a recording, and says what came of it.
+/// Plays a recording, and prints the result.
 pub(super) fn run(recording: &Path, args: &Sim) -> Exit {
     match play(recording, args) {
         Ok(exit) => exit,

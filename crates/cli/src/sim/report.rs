@@ -35,7 +35,7 @@ const METHOD: &str = "<p>Visitors, gate and laws are the code of the gateway its
      law and seed give the same run, event by event. docs/simulator.md says what the model knows, and what it does not.</p>\n\
      <p class=\"soft\">All numbers are inside this page, as JSON, in the element <code>numbers</code>.</p>\n";
 
-/// All scenarios with their verdicts.
+/// Returns the list of scenarios with their verdicts.
 fn contents(answers: &[Answer<'_>]) -> String {
     let line = |(number, answer): (usize, &Answer<'_>)| {
         let scenario = &answer.question.scenario;
@@ -65,7 +65,7 @@ fn one(page: &mut String, number: usize, answer: &Answer<'_>) -> Result {
     figures(page, answer)
 }
 
-/// The bands, those that were missed with the command that shows it again.
+/// Writes the bands; a missed one has the command that plays it again.
 fn expected(page: &mut String, answer: &Answer<'_>) -> Result {
     page.push_str("<ul class=\"list\">\n");
     let names = || answer.question.contenders.iter().map(|contender| &contender.name);
@@ -97,7 +97,7 @@ fn expected(page: &mut String, answer: &Answer<'_>) -> Result {
     Ok(())
 }
 
-/// A row a law; on narrow screens each number becomes a line with its name.
+/// Writes a table with a row per law. On narrow screens each number becomes a line with its name.
 fn laws(page: &mut String, answer: &Answer<'_>) -> Result {
     page.push_str("<table class=\"laws\">\n<thead><tr><th></th>");
     for (name, _) in COLUMNS {

@@ -1,4 +1,4 @@
-//! What came of it, for the terminal.
+//! The results for the terminal.
 
 use super::answer::{Answer, Played, Run};
 use super::question::{Contender, Question};
@@ -10,19 +10,19 @@ use suimon_sim::Metric;
 use suimon_statistics::MeanAndRange;
 use suimon_statistics::table::{folded, text_first};
 
-/// What holds and what does not.
+/// Signs for a kept and a missed band.
 pub(super) const HELD: &str = "✓";
 pub(super) const MISSED: &str = "✗";
-/// Seeds at which a band was missed that are named one by one.
+/// Most seeds named one by one at which a band was missed.
 const NAMED_MAX: usize = 5;
 
-/// The most laws whose numbers stand beside the bands: more would not fit on a line.
+/// The most laws with their numbers beside the bands; more would not fit on a line.
 pub(super) const BESIDE_MAX: usize = 5;
 
-/// A heading, and what stands under it for the runs of one contender.
+/// A heading, and the function for a contender's cell.
 type Column = (&'static str, fn(&[&Played]) -> String);
 
-/// What is shown of every contender, here and in the report.
+/// The numbers shown of every contender, here and in the report.
 pub(super) const COLUMNS: [Column; 9] = [
     ("goodput", |runs| mean(runs, share, |run| run.summary.goodput_share)),
     ("over seeds", |runs| range(runs, |run| run.summary.goodput_share)),
@@ -39,14 +39,14 @@ pub(super) const COLUMNS: [Column; 9] = [
 pub(super) const LEGEND: &str = "goodput: sessions finished, as a share of what could have been; lost: time-outs and errors, \
      inside a session or at its first page; refused: told when to come again, without a place; waiting pages: shown a place in line. Counts are means of a run.";
 
-/// Returns everything, scenario by scenario, and the verdict.
+/// Returns the tables of all scenarios, and the verdict.
 pub(super) fn tables(answers: &[Answer<'_>]) -> String {
     let columns = terminal::size_of(std::io::stdout()).map_or(usize::MAX, |size| size.columns);
     tables_in(answers, columns)
 }
 
-/// Returns it in lines of at most `columns` columns, as far as possible: a wider table goes on
-/// below, and sentences are broken between words.
+/// Returns them in lines of at most `columns` columns if possible. A wider table continues below,
+/// and sentences wrap between words.
 fn tables_in(answers: &[Answer<'_>], columns: usize) -> String {
     let mut text: String = answers.iter().map(|answer| one(answer, columns) + "\n").collect();
     text.push_str(&verdict(answers));
@@ -54,7 +54,7 @@ fn tables_in(answers: &[Answer<'_>], columns: usize) -> String {
     terminal::paragraphs(&text, columns)
 }
 
-/// Returns what is to be said of all of it, in a sentence or two.
+/// Returns the verdict on all scenarios, in a sentence or two.
 pub(super) fn verdict(answers: &[Answer<'_>]) -> String {
     let missing: usize = answers.iter().map(Answer::missing).sum();
     let wanted: usize = answers.iter().map(Answer::wanted).sum();
@@ -108,7 +108,7 @@ fn one(answer: &Answer<'_>, columns: usize) -> String {
     text
 }
 
-/// Returns who came and what could be done, a line each.
+/// Returns the arrivals and what was possible, a line each.
 pub(super) fn circumstances(answer: &Answer<'_>) -> Vec<String> {
     let Question { scenario, seeds, .. } = answer.question;
     let mut lines = vec![format!(
@@ -154,15 +154,15 @@ fn contenders(answer: &Answer<'_>, columns: usize) -> String {
     numbers(&std::iter::once(head).chain(answer.contenders().map(row)).collect::<Vec<_>>(), columns)
 }
 
-/// Returns a contender's numbers, one a column.
+/// Returns a contender's numbers, one per column.
 pub(super) fn cells(runs: &[Run]) -> Vec<String> {
     let played: Vec<&Played> = runs.iter().filter_map(Run::played).collect();
     COLUMNS.iter().map(|(_, cell)| cell(&played)).collect()
 }
 
-/// The bands with their numbers, and under those that were missed the seeds that missed them. Of
-/// many laws only the scenario's own stand beside the bands: the others' numbers follow, a row a
-/// law.
+/// Returns the bands with their numbers; below a missed band are the seeds that missed it. If there
+/// are many laws, only the scenario's own are beside the bands. The others' numbers follow, with a
+/// row per law.
 fn bands(answer: &Answer<'_>, columns: usize) -> String {
     let names = || answer.question.contenders.iter().map(|contender| contender.name.clone());
     let beside = if names().count() <= BESIDE_MAX { names().count() } else { 1 };
@@ -200,14 +200,14 @@ fn numbers(rows: &[Vec<String>], width: usize) -> String {
     folded(&text_first(rows), rows, width)
 }
 
-/// What is to be said of one band.
+/// The results of one band.
 pub(super) struct BandLine {
     pub(super) band: String,
     /// `None`: no run to judge.
     pub(super) held: Option<bool>,
-    /// By contender: the number, from seed to seed.
+    /// By contender: the number's range over the seeds.
     pub(super) values: Vec<String>,
-    /// How to see again what was missed.
+    /// Commands that play the missed seeds again.
     pub(super) again: Vec<String>,
 }
 
@@ -251,7 +251,7 @@ pub(super) fn band_lines(answer: &Answer<'_>) -> Vec<BandLine> {
     answer.question.scenario.expect.iter().enumerate().map(line).collect()
 }
 
-/// Returns what the checkers found, and how to see it again.
+/// Returns the violations that checkers found, with commands that play them again.
 pub(super) fn violations(answer: &Answer<'_>) -> Vec<String> {
     let line = |(contender, violation): (&Contender, &suimon_sim::Violation)| {
         let again = answer.again(violation.seed, Some(contender));
@@ -281,7 +281,7 @@ fn settled(runs: &[&Played]) -> String {
     }
 }
 
-/// Returns from the least to the most, or the one value if all are shown alike.
+/// Returns the range from the least to the most, or one value if both look the same.
 fn from_to(spread: MeanAndRange, show: impl Fn(f64) -> String) -> String {
     let (min, max) = (show(spread.min), show(spread.max));
     if min == max { min } else { format!("{min}\u{a0}–\u{a0}{max}") }

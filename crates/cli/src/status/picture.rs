@@ -1,20 +1,21 @@
-//! A gateway's state as lines for people: what matters most first.
+//! A gateway's state as lines for people, the most important first.
 
 use crate::terminal::{Colour, Line, Size, wrapped};
 use suimon_admin::{DecisionState, KindState, NodeState, RouteState, State};
 use suimon_statistics::table::{Align, columns};
 
-/// The most routes shown: those where most waits or is under way, then those with most requests.
+/// The most routes shown: first those with most queued or in-flight requests, then those with most
+/// requests.
 const ROUTES_MAX: usize = 20;
-/// Lines that nodes, refusals and decisions take of a small screen; routes take what is left.
+/// Lines for nodes, refusals and decisions on a small screen; routes take the rest.
 const NODES_FITTED: usize = 3;
 const REFUSALS_FITTED: usize = 1;
 const DECISIONS_FITTED: usize = 3;
-/// Columns that a name takes at most.
+/// Most columns of a name.
 const NAME_COLUMNS: usize = 26;
 const KIND_COLUMNS: usize = 12;
 
-/// What the words mean, for first-time readers; docs/glossary.md has them all.
+/// Terms for first-time readers; docs/glossary.md has all of them.
 const LEGEND: [&str; 6] = [
     "in line: has a position in the waiting room, not admitted yet; held: newcomer whose request is kept open at the session gate",
     "queued: request of an admitted session that waits for a slot of its route; active: active sessions",
@@ -35,7 +36,7 @@ struct Layout {
     decisions: usize,
 }
 
-/// Returns the whole picture, with the last `decisions` decisions, as wide as it is.
+/// Returns the whole picture in full width, with the last `decisions` decisions.
 pub(crate) fn whole(state: &State, decisions: usize) -> Vec<Line> {
     let layout = Layout {
         columns: usize::MAX,
@@ -50,7 +51,7 @@ pub(crate) fn whole(state: &State, decisions: usize) -> Vec<Line> {
     lines
 }
 
-/// Returns as much of it as fits.
+/// Returns as much of the picture as fits on a terminal of this size.
 pub(crate) fn fitted(state: &State, decisions: usize, size: Size) -> Vec<Line> {
     let mut layout = Layout {
         columns: size.columns.saturating_sub(1),
@@ -60,7 +61,8 @@ pub(crate) fn fitted(state: &State, decisions: usize, size: Size) -> Vec<Line> {
         decisions: decisions.min(DECISIONS_FITTED),
     };
     let without = draw(state, &layout).len();
-    // One line was for those left out; the last line of the terminal stays empty.
+    // `without` includes a line for the routes left out. That makes up for the terminal's last
+    // line, which stays empty.
     layout.routes = size.lines.saturating_sub(without).clamp(1, ROUTES_MAX + 1);
     draw(state, &layout)
 }
@@ -116,7 +118,7 @@ fn head(state: &State, columns: usize) -> Vec<Line> {
     );
     lines.push(Line::default().plain(&text));
     if columns < usize::MAX {
-        // No room for what is not of this moment.
+        // A small picture has no room for anything but the current state.
         return lines;
     }
     if let Some(recalled) = &state.recalled {
@@ -170,7 +172,7 @@ fn row(cells: &[&str]) -> Vec<String> {
     cells.iter().map(ToString::to_string).collect()
 }
 
-/// Returns the name, its middle left out where it is longer than fits a column.
+/// Returns the name; its middle is left out if it is too long for the column.
 fn short(name: &str, columns: usize) -> String {
     let length = name.chars().count();
     if length <= columns {
@@ -225,7 +227,7 @@ fn gate(kind: &KindState) -> String {
     }
 }
 
-/// Returns what else is to be said of a kind.
+/// Returns further details of a kind.
 fn details(kind: &KindState, several: bool) -> Vec<String> {
     let name = if several { format!("{}: ", short(&kind.name, KIND_COLUMNS)) } else { String::new() };
     let KindState { admitted, finished, silent, abandoned, failed, refused, .. } = kind;
@@ -281,7 +283,7 @@ fn routes(state: &State, most: usize) -> String {
         "orphaned",
         "",
     ])];
-    // The last line says how many are left out.
+    // The last line says how many routes are left out.
     let shown = if busiest.len() > most { most.saturating_sub(1) } else { most };
     for route in busiest.iter().take(shown) {
         let limit = match (route.mode.as_deref(), route.limit) {
@@ -316,7 +318,7 @@ fn routes(state: &State, most: usize) -> String {
 
 fn nodes(nodes: &[NodeState], most: usize) -> String {
     let mut nodes: Vec<&NodeState> = nodes.iter().collect();
-    // What is wrong first.
+    // Nodes with problems first.
     nodes.sort_by_key(|node| node.status == "up");
     let mut rows = Vec::new();
     for node in nodes.into_iter().take(most) {
@@ -373,7 +375,7 @@ fn decision_row(state: &State, decision: &DecisionState) -> Vec<String> {
     ]
 }
 
-/// Returns a wait from one time to another.
+/// Returns a predicted wait as a range.
 fn range(low: f64, high: f64) -> String {
     if high < 90.0 {
         return if high - low < 1.0 {
@@ -386,7 +388,7 @@ fn range(low: f64, high: f64) -> String {
     if high - low < 0.5 { format!("{high:.0} min") } else { format!("{low:.0}–{high:.0} min") }
 }
 
-/// Returns a time in the unit people would use.
+/// Returns a time in a suitable unit.
 fn time(seconds: f64) -> String {
     if seconds <= 0.0 {
         "0".to_string()
@@ -415,7 +417,7 @@ fn rate(per_second: f64) -> String {
     }
 }
 
-/// Returns a number with as many digits as mean something.
+/// Returns a number with its significant digits.
 fn number(value: f64) -> String {
     if value.abs() >= 100.0 || value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.3}") }
 }

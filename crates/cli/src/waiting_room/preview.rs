@@ -1,4 +1,4 @@
-//! Every state of the waiting room in every language, as files for a browser.
+//! Writes every state of the waiting page in every language, as files for a browser.
 
 use crate::args::Preview;
 use crate::exit::Exit;

@@ -14,10 +14,11 @@ use std::thread;
 use std::time::Duration;
 use suimon_process::{Program, Signal};
 
-/// Far longer than anything here takes, so that a hang is a failure and noise is not.
+/// Far longer than anything here takes, so that a hang fails a test and a slow machine does not.
 pub const LONG: Duration = Duration::from_secs(30);
 
-/// Returns the command, with nothing of this machine's environment that would change what it does.
+/// Returns the command without those environment variables of this machine that would change its
+/// behaviour.
 pub fn suimon(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_suimon"));
     command.args(args).env_remove("SUIMON_LOG").env_remove("STATE_DIRECTORY");
@@ -59,7 +60,7 @@ impl From<Output> for Ran {
 /// A process that runs beside the test and does not outlive it.
 pub struct Running {
     process: RefCell<suimon_process::Running>,
-    /// How far its words on standard output and standard error are read.
+    /// How far its standard output and standard error have been read.
     read: [Cell<usize>; 2],
     _words: tempfile::TempDir,
 }
@@ -101,7 +102,7 @@ impl Running {
         };
         let mut process = self.process.borrow_mut();
         let found = process.wait_for(what, LONG, line);
-        // It may have ended with these words.
+        // It may have ended after printing this line.
         found.unwrap_or_else(|error| line(&process).unwrap_or_else(|| panic!("{error}")))
     }
 
@@ -109,7 +110,7 @@ impl Running {
         self.process.borrow().signal(signal);
     }
 
-    /// Ends the process as an operator would, and sees that it ends well.
+    /// Ends the process with SIGTERM, as an operator would, and checks its exit status.
     pub fn finish(self) {
         self.signal(Signal::TERM);
         assert_eq!(self.end().code(), Some(0));
@@ -129,7 +130,7 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Starts `suimon serve` on free ports, with these arguments besides.
+    /// Starts `suimon serve` on free ports, with these additional arguments.
     pub fn start(args: &[&str]) -> Gateway {
         let mut all = vec!["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
         all.extend(args);
@@ -155,7 +156,7 @@ pub fn get(address: SocketAddr, path: &str) -> (u16, String) {
     try_get(address, path).unwrap()
 }
 
-/// Returns status and body of a GET, unless nobody answers.
+/// Returns status and body of a GET, or an error if there is no response.
 pub fn try_get(address: SocketAddr, path: &str) -> std::io::Result<(u16, String)> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(LONG))?;
@@ -175,7 +176,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// Starts both; `args` are further ones of `suimon serve`.
+    /// Starts both; `args` are additional arguments of `suimon serve`.
     pub fn start(args: &[&str]) -> Site {
         let shop = Running::start(&["shop", "--port", "0", "--light-work", "20", "--search-repeats", "2"]);
         let url = format!("http://{}", address_in(&shop.wait_out("listening on")));
@@ -190,16 +191,16 @@ impl Site {
     }
 
     fn before(shop: Running, url: String, args: &[&str]) -> Site {
-        // Visitors who are refused come again within a second, so that a run of some seconds has
-        // hundreds of them.
+        // Refused visitors retry within a second, so that a run of some seconds has hundreds of
+        // newcomers.
         let folder = tempfile::tempdir().unwrap();
         let settings = file(&folder, "suimon.toml", "[[session]]\nkind = \"visit\"\nwaiting_room = false\n");
         let gateway = Gateway::start(&[&["--to", &url, "--config", &settings], args].concat());
         Site { gateway, shop, url }
     }
 
-    /// Has it visited for so long by `users` impatient visitors, each of whom asks for `pages` one
-    /// after the other: "login", "browse", "browse-2", "search", "logout".
+    /// Plays `users` impatient visitors for `duration`. Each requests `pages` one after the other:
+    /// "login", "browse", "browse-2", "search", "logout".
     pub fn visit(&self, users: u32, pages: &[&str], duration: &str) {
         let folder = tempfile::tempdir().unwrap();
         let steps: String = pages.iter().map(|page| step(page)).collect();
@@ -220,7 +221,7 @@ impl Site {
 }
 
 /// Records two runs of a gateway to the same file, with one session in the first and two in the
-/// second. Returns the file; what it held of the first stands beside it.
+/// second. Returns the file; the first run's recording is renamed and stays in the same folder.
 pub fn record_two_runs(folder: &Path) -> PathBuf {
     let recording = folder.join("gate.rec");
     let backend = Backend::start();
@@ -244,7 +245,8 @@ fn step(page: &str) -> String {
     format!("[[journey.steps]]\nname = \"{page}\"\n{asks}\n")
 }
 
-/// A tiny application: answers every GET with its path; `/held` only once it is let go.
+/// A tiny application. It answers every GET with its path, and `/held` only after
+/// [`Backend::let_go`].
 pub struct Backend {
     pub address: SocketAddr,
     gate: Arc<(Mutex<bool>, Condvar)>,
@@ -271,12 +273,12 @@ impl Backend {
         format!("http://{}", self.address)
     }
 
-    /// Waits until a request for `path` is being worked on.
+    /// Waits until a request for `path` is in the application.
     pub fn wait_for(&self, path: &str) {
         while self.arrived.recv_timeout(LONG).expect("the request never arrived") != path {}
     }
 
-    /// Lets all held requests be answered.
+    /// Answers all held requests.
     pub fn let_go(&self) {
         *self.gate.0.lock().unwrap() = true;
         self.gate.1.notify_all();

@@ -1,45 +1,45 @@
-//! What a request costs, so that the model does what was measured.
+//! What a request costs, so that the model behaves as measured.
 //!
 //! The gateway sees how long a request is in the application, not what it does there. Of a route p
 //! it knows
 //!
 //! ```text
-//! s_p   its time in the application while there was a core for everything that was in it
-//! X_p   completions a second where it had all it could take; F_p visits of a session
+//! s_p   its time in the application while every request in it had a core
+//! X_p   its capacity: completions per second while it always has a queue; F_p visits per session
 //! ```
 //!
-//! and so C = min over p of X_p / F_p, the sessions per second that were possible, or the recent
-//! admission rate if that is higher, or if many more came than were admitted. The model's bound is
-//! cores ÷ CPU seconds of a session, which is to be C:
+//! From these follows C, the sessions per second that were possible: the minimum over p of X_p /
+//! F_p. C is the recent admission rate if that is higher, or if many more newcomers came than were
+//! admitted. The model's bound is cores ÷ CPU seconds of a session, and must equal C:
 //!
 //! ```text
 //! α     = cores / (C · Σ V_p s_p)               V_p: visits to p in the journeys of the file
-//! α ≤ 1 cpu_p = α s_p,  elsewhere_p = (1 − α) s_p       the processors are what is short, and the rest is waiting for others
-//! α > 1 cpu_p = s_p,    cores' = C · Σ V_p s_p          they were never all in use: it behaves as one with fewer
+//! α ≤ 1 cpu_p = α s_p,  elsewhere_p = (1 − α) s_p       the CPU is the bottleneck; the rest is waiting for other systems
+//! α > 1 cpu_p = s_p,    cores' = C · Σ V_p s_p          the cores were never all in use: it behaves as with fewer
 //! ```
 //!
-//! Where nothing was short yet, C is not known, and all of s_p is taken for CPU time.
+//! As long as no capacity is measured, C is unknown, and all of s_p counts as CPU time.
 
 use std::collections::BTreeMap;
 use suimon_admin::{Learned, LearnedRoute};
 
-/// Requests that must have been alone for their time to be believed.
+/// Fewest requests with a core of their own for their time to be trusted.
 const ALONE_MIN: u64 = 5;
-/// Visits a session below which a route says nothing of what sessions can do.
+/// A route with fewer visits per session says nothing about how many sessions are possible.
 const VISITS_MIN: f64 = 0.01;
-/// Newcomers to one that is admitted, from which there were more than could be.
+/// If newcomers ÷ admissions is above this, more newcomers came than could be admitted.
 const TURNED_AWAY: f64 = 1.3;
-/// What a route takes of which no request has ended yet, seconds.
+/// Assumed time of a route of which no request has ended yet, seconds.
 const ASSUMED: f64 = 0.001;
 
-/// Where a time in the application is from.
+/// The basis of a time in the application.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum CostBasis {
-    /// Of requests with a core of their own.
+    /// Measured on this many requests with a core of their own.
     Alone(u64),
-    /// Of requests that shared the cores with others: too long.
+    /// Measured on this many requests that shared the cores with others: too long.
     Crowded(u64),
-    /// Of none.
+    /// Not measured.
     Assumed,
 }
 
@@ -47,7 +47,7 @@ pub(super) enum CostBasis {
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Cost {
     pub(super) route: String,
-    /// CPU seconds, and seconds of waiting for others.
+    /// CPU seconds, and seconds of waiting for other systems.
     pub(super) cpu: f64,
     pub(super) elsewhere: f64,
     pub(super) variation: f64,
@@ -58,20 +58,20 @@ pub(super) struct Cost {
 /// What all routes cost.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Costs {
-    /// Of the routes that the journeys ask for.
+    /// Costs of the routes in the journeys.
     pub(super) routes: Vec<Cost>,
     /// Cores, all nodes together.
     pub(super) cores: f64,
     /// α.
     pub(super) cpu_share: f64,
-    /// C, and the route that is short; `None`: nothing was short yet.
+    /// C, and the bottleneck route; `None`: no capacity is measured yet.
     pub(super) capacity: Option<(f64, String)>,
     /// Sessions per second that the model can do.
     pub(super) bound: f64,
 }
 
 impl Costs {
-    /// Returns the costs of the routes that are visited so often a session.
+    /// Returns the costs of the routes in `visits`, which has their visits per session.
     pub(super) fn new(learned: &Learned, visits: &BTreeMap<String, f64>) -> Self {
         let routes: Vec<&LearnedRoute> =
             learned.routes.iter().filter(|route| visits.contains_key(&route.name)).collect();
@@ -104,7 +104,7 @@ impl Costs {
     }
 }
 
-/// Returns s, its coefficient of variation, and where it is from.
+/// Returns s in seconds, its coefficient of variation and its basis.
 fn time_of(route: &LearnedRoute) -> (f64, f64, CostBasis) {
     let alone = route.service_alone.filter(|times| times.count >= ALONE_MIN);
     let (times, known) = match (alone, route.service) {
@@ -115,7 +115,7 @@ fn time_of(route: &LearnedRoute) -> (f64, f64, CostBasis) {
     (times.mean_seconds.max(1e-6), times.variation, known)
 }
 
-/// Returns C, and the route that decides it.
+/// Returns C in sessions per second, and the bottleneck route.
 fn capacity(learned: &Learned) -> Option<(f64, String)> {
     let all: f64 = learned.kinds.iter().map(|kind| super::paths::newcomers(learned, kind)).sum();
     let visits_to = |name: &str| -> f64 {
@@ -131,14 +131,14 @@ fn capacity(learned: &Learned) -> Option<(f64, String)> {
         (visits > VISITS_MIN).then(|| (capacity / visits, visits * time_of(route).0, route.name.clone()))
     });
     let measured: Vec<_> = measured.collect();
-    // A light route is short by chance now and then; the one that a session costs most at is short
-    // for good.
+    // A light route is the bottleneck only by chance now and then. The lasting bottleneck is the
+    // route with the most time per session.
     let (_, _, short) = measured.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let possible = measured.iter().map(|(possible, _, _)| *possible).fold(f64::INFINITY, f64::min);
     let done: f64 = learned.kinds.iter().filter_map(|kind| kind.admitted_per_second).sum();
     let came: f64 = learned.kinds.iter().filter_map(|kind| kind.newcomers_per_second).sum();
-    // Of many who came, those who were admitted are what was possible. Else routes were short now
-    // and then, and at such times did more than all the time.
+    // If many more came than were admitted, the admissions are what was possible. Otherwise routes
+    // had a queue only now and then, and completed more at such times than on average.
     Some((if done > 0.0 && came > TURNED_AWAY * done { done } else { possible.max(done) }, short.clone()))
 }
 

@@ -1,4 +1,4 @@
-//! The scenario file's text: every number with where it is from, and how it is corrected.
+//! The text of the scenario file: every number with its source and how to correct it.
 
 use super::costs::{CostBasis, Costs};
 use super::paths::{self, Journey, Names};
@@ -8,15 +8,16 @@ use std::fmt::{Result, Write as _};
 use suimon_admin::{Learned, LearnedKind};
 use toml::Value;
 
-/// Think times that differ by less are taken to be one time, and no more than this can be written.
+/// Coefficients of variation: think times with a smaller one count as equal, and a scenario cannot
+/// have a larger one.
 const VARIATION_MIN: f64 = 0.05;
 const VARIATION_MAX: f64 = 10.0;
-/// What visitors are taken to think where nobody came back yet.
+/// Assumed think time if no visitor has made a second request yet.
 const THINK_ASSUMED: &str = "3s";
 /// The highest rate of newcomers per second that can be written.
 const RATE_MAX: f64 = 1e5;
 
-/// Everything the file tells.
+/// Everything in the file.
 pub(super) struct Site<'a> {
     pub(super) learned: &'a Learned,
     pub(super) names: &'a Names,
@@ -27,7 +28,7 @@ pub(super) struct Site<'a> {
     pub(super) asked: &'a str,
 }
 
-/// Returns the file.
+/// Returns the file's text.
 pub(super) fn text(site: &Site<'_>) -> String {
     let mut text = String::new();
     // Writing into a String cannot fail.
@@ -161,7 +162,7 @@ retries_max = 0
     writeln!(out)
 }
 
-/// Returns visits of a mean session, by route.
+/// Returns the visits of a mean session, by route.
 fn measured_visits(learned: &Learned, came: f64) -> BTreeMap<&str, f64> {
     let mut visits = BTreeMap::new();
     for kind in &learned.kinds {
@@ -323,7 +324,7 @@ sharing = \"even\"              # what unevenness was seen is in the variation o
     Ok(())
 }
 
-/// Returns a time as scenarios write it, with four digits that mean something.
+/// Returns a time in the syntax of scenarios, with four significant digits.
 fn seconds(time: f64) -> String {
     let (value, unit) = if time < 1e-3 {
         (time * 1e6, "us")
@@ -335,7 +336,7 @@ fn seconds(time: f64) -> String {
     format!("{}{unit}", number(value))
 }
 
-/// Returns a number that is above zero or zero, with four digits that mean something.
+/// Returns a number, which must not be negative, with four significant digits.
 fn number(value: f64) -> String {
     let digits = if value > 0.0 { (3.0 - value.log10().floor()).clamp(0.0, 9.0) as usize } else { 0 };
     let text = format!("{value:.digits$}");
@@ -347,7 +348,7 @@ fn quoted(text: &str) -> String {
     Value::String(text.to_owned()).to_string()
 }
 
-/// Returns the text without what would end a comment.
+/// Returns the text without characters that would end a comment.
 fn comment(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -1,19 +1,19 @@
 //! What visitors do, as journeys of fixed steps.
 //!
-//! The gate knows for each place (the beginning, or the route asked for last) which route comes
-//! next, and how often. A few walks through that table stand for all sessions. They are not drawn
-//! by lot: each place hands out its next routes in turn, whichever is furthest behind its share (a
-//! rotor walk). So a dozen walks visit each route about as often as the table says, always the same
-//! ones, where a dozen random walks would be off by a third.
+//! For each place (the beginning, or the last requested route) the gate knows which route comes
+//! next, and how often. A few walks through that table stand for all sessions. They are not random:
+//! each place hands out its next routes in turn, always the one that is furthest behind its share
+//! (a rotor walk). So a dozen walks visit each route about as often as the table says, and are the
+//! same every time. A dozen random walks would be off by a third.
 
 use std::collections::{BTreeMap, BTreeSet};
 use suimon_admin::{Learned, LearnedKind, LearnedTransitions};
 
-/// Walks that stand for the sessions of a kind; equal ones become one journey.
+/// Walks that stand for the sessions of a kind. Equal walks become one journey.
 const WALKS: u32 = 12;
-/// Journeys of a file at most, all kinds together; kinds beyond it would have less than one.
+/// Most journeys of a file, all kinds together. With more kinds than this, each kind has one.
 const JOURNEYS_MAX: u32 = 96;
-/// Steps of a walk at most: what the gate remembers of a session.
+/// Most steps of a walk: as many as the gate remembers of a session.
 const STEPS_MAX: usize = 64;
 
 /// What one kind of visitor does.
@@ -23,11 +23,11 @@ pub(super) struct Journey {
     pub(super) kind: String,
     /// Share of all newcomers, 0 to 1.
     pub(super) share: f64,
-    /// Routes in the order they are asked for; at least one.
+    /// Routes in the order of the requests; at least one.
     pub(super) steps: Vec<String>,
 }
 
-/// How routes are asked for: a method and a path that belongs to them.
+/// A request for each route: a method, and a path that belongs to the route.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct Names {
     asked: BTreeMap<String, (String, String)>,
@@ -57,7 +57,7 @@ impl Names {
     }
 }
 
-/// Returns a request that belongs to a route: `GET /items/{id}` is asked for as `GET /items/1`.
+/// Returns a request that belongs to a route: `GET /items/1` for `GET /items/{id}`.
 fn request(name: &str) -> (String, String) {
     let (method, path) =
         name.split_once(' ').filter(|(_, path)| path.starts_with('/')).unwrap_or(("GET", ""));
@@ -72,7 +72,7 @@ fn request(name: &str) -> (String, String) {
             .collect(),
     };
     let path = match path {
-        // Requests for routes beyond what the gateway tells apart.
+        // Requests of routes beyond those that the gateway distinguishes.
         "" => format!("/{}", segment(&name.replace([' ', '/'], "-"))),
         _ => path.split('/').map(segment).collect::<Vec<_>>().join("/"),
     };
@@ -105,14 +105,13 @@ pub(super) fn journeys(learned: &Learned) -> Vec<Journey> {
     journeys
 }
 
-/// Returns newcomers of a kind per second: as counted lately, or else by how many sessions have
-/// ended.
+/// Returns the newcomers of a kind per second: the recent rate, or else ended sessions ÷ uptime.
 pub(super) fn newcomers(learned: &Learned, kind: &LearnedKind) -> f64 {
     let counted = kind.newcomers_per_second.filter(|rate| *rate > 0.0);
     counted.unwrap_or(kind.ended as f64 / learned.uptime_seconds.max(1.0))
 }
 
-/// Returns visits a session makes in these journeys, by route.
+/// Returns the visits of a mean session in these journeys, by route.
 pub(super) fn visits(journeys: &[Journey]) -> BTreeMap<String, f64> {
     let mut visits = BTreeMap::new();
     for journey in journeys {
@@ -123,10 +122,10 @@ pub(super) fn visits(journeys: &[Journey]) -> BTreeMap<String, f64> {
     visits
 }
 
-/// One place's turn-taking.
+/// Hands out the next routes of one place in turn.
 struct Rotor<'a> {
     transitions: &'a LearnedTransitions,
-    /// How often each was handed out: the routes, then the end.
+    /// How often each was handed out: the routes, then the end of the session.
     given: Vec<u32>,
 }
 
@@ -135,8 +134,8 @@ impl<'a> Rotor<'a> {
         Rotor { transitions, given: vec![0; transitions.next.len() + 1] }
     }
 
-    /// Returns the route whose turn it is, or `None` where it is the end's. Nobody ends before the
-    /// first request.
+    /// Returns the route whose turn it is, or `None` for the end of the session. No session ends
+    /// before its first request.
     fn turn(&mut self) -> Option<&'a str> {
         let first = self.transitions.after.is_none();
         let ended_share = if first { 0.0 } else { self.transitions.ended_share };
@@ -155,7 +154,7 @@ impl<'a> Rotor<'a> {
     }
 }
 
-/// Returns `walks` walks through the table of a kind, leaving out those of no step.
+/// Returns `walks` walks through the table of a kind, without empty ones.
 fn walk(kind: &LearnedKind, walks: u32) -> Vec<Vec<String>> {
     let mut rotors: BTreeMap<Option<&str>, Rotor<'_>> =
         kind.transitions.iter().map(|from| (from.after.as_deref(), Rotor::new(from))).collect();
@@ -219,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_dozen_walks_visit_as_often_as_the_table_says() {
-        // One in four leaves after any page; a tenth buys.
+        // One in four visitors leaves after any page; a tenth buys.
         let next = [("GET /a", 0.65), ("POST /buy", 0.1)];
         let kind = kind(vec![
             place(None, &[("GET /a", 1.0)]),

@@ -1,4 +1,4 @@
-//! What a gate learned, made a scenario, gives what it was learned from.
+//! A scenario made from a gate's learned state gives the goodput of the scenario it was learned in.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests, which clippy does not take for tests")]
 
@@ -28,7 +28,7 @@ fn goodput(scenario: &Scenario) -> f64 {
     (1..=4).map(|seed| played(scenario, seed).summary.sessions_per_s).sum::<f64>() / 4.0
 }
 
-/// Returns what a gateway with the gate of that run would tell.
+/// Returns the learned state that a gateway with the gate of that run would report.
 fn told(scenario: &Scenario, outcome: &RunResult) -> Learned {
     let routes = (0u32..).zip(&scenario.routes).map(|(id, route)| (route.name.clone(), RouteId(id)));
     let kind = |kind: &suimon_sim::KindSetup| SessionKind {
@@ -45,7 +45,7 @@ fn told(scenario: &Scenario, outcome: &RunResult) -> Learned {
     Learned::of(&view, scenario.nodes as usize, "1.2.3")
 }
 
-/// Returns the file made of a scenario's run, and the scenario read from it.
+/// Returns the file made from a scenario's run, and the scenario read from that file.
 fn again(before: &Scenario, seed: u64) -> (String, Scenario) {
     let learned = told(before, &played(before, seed));
     let text = scenario_of(&learned, "http://127.0.0.1:8001", "some time").unwrap();
@@ -55,8 +55,8 @@ fn again(before: &Scenario, seed: u64) -> (String, Scenario) {
 
 #[test]
 fn what_was_learned_of_a_scenario_gives_its_goodput_again() {
-    // Too many at once, about as many as can be served, and twice as many; two heavy pages, two
-    // kinds, and some who never come back.
+    // Too many visitors at once; about as many as can be served, and twice as many; two heavy
+    // pages, two kinds, and visitors who become silent.
     for name in [
         "closed-400.toml",
         "open-95-percent.toml",
@@ -66,7 +66,7 @@ fn what_was_learned_of_a_scenario_gives_its_goodput_again() {
         "silent-visitors.toml",
     ] {
         let before = scenario_named(name);
-        // Learned from each of the runs it is compared with: one run alone may have had a bad
+        // Learns from each run that it is compared with, because a single run may have a bad
         // minute.
         let of = |seed: u64| played(&again(&before, seed).1, seed).summary.sessions_per_s;
         let (was, is) = (goodput(&before), (1..=4).map(of).sum::<f64>() / 4.0);
@@ -121,7 +121,7 @@ fn names_from_strangers_cannot_break_the_file() {
     learned.kinds[0].name = "a\"b\n]".to_owned();
     let text = scenario_of(&learned, "http://x/\n[gate]", "y").unwrap();
     let read = scenario::read("again.toml", &text);
-    // A kind's name may well be refused; nothing else of it is.
+    // Only the kind's name may be refused.
     let faults = read.err().map_or_else(String::new, |faults| faults.to_string());
     assert!(faults.lines().all(|line| line.contains("session[0].kind")), "{faults}\n{text}");
 }

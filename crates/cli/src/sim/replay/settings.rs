@@ -1,4 +1,4 @@
-//! The recorded settings of the gate with some of them changed, checked as a settings file is.
+//! The recorded settings of the gate with some changes, checked like a settings file.
 
 use suimon_control::{RouteLawKind, SessionLawKind};
 use suimon_gate::Params;
@@ -29,14 +29,14 @@ pub(super) fn changed(recorded: &Params, changes: &[String]) -> Result<Params, S
     }
 }
 
-/// Returns a value as it would be written in a file, or else as the text it is: quotes are hard to
-/// type in a shell.
+/// Returns the text as a TOML value, or else as a string, because quotes are hard to type in a
+/// shell.
 fn value_of(text: &str) -> Value {
     let table = format!("x = {text}").parse::<Table>().ok();
     table.and_then(|mut table| table.remove("x")).unwrap_or_else(|| Value::String(text.to_string()))
 }
 
-/// Puts a value at a dotted path. What stands in the way is left there, and told by the check.
+/// Puts a value at a dotted path. A value that is in the way stays, and the check reports it.
 fn put(table: &mut Table, path: &str, value: Value) {
     match path.split_once('.') {
         None => _ = table.insert(path.to_string(), value),
@@ -49,7 +49,7 @@ fn put(table: &mut Table, path: &str, value: Value) {
     }
 }
 
-/// Returns settings as a file would have them.
+/// Returns settings as a settings file would have them.
 fn written(params: &Params) -> Table {
     let Params { cores, seed, route_law, session_law, order, patience, .. } = params;
     let count = |count: usize| Value::Integer(i64::try_from(count).unwrap_or(i64::MAX));
@@ -67,7 +67,7 @@ fn written(params: &Params) -> Table {
     put(&mut gate, "order", text(order.word()));
     put(&mut gate, "route_law", text(route_law.word()));
     put(&mut gate, "session_law", text(session_law.word()));
-    // The numbers of those laws that have some.
+    // The parameters of those laws that have some.
     if let RouteLawKind::Paper(numbers) = route_law {
         put(&mut gate, "paper_route.initial", Value::Integer(i64::from(numbers.initial)));
         put(&mut gate, "paper_route.period", time(&numbers.period));

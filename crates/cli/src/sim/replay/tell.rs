@@ -1,4 +1,4 @@
-//! What came of a replay, for people and as JSON.
+//! The result of a replay, for people and as JSON.
 
 use crate::recording::Files;
 use serde_json::{Value, json};
@@ -10,13 +10,13 @@ use suimon_record::Damage;
 use suimon_sim::replay::{Figures, Replay, WhatIf};
 use suimon_statistics::table::{Align, columns};
 
-/// Everything there is to tell.
+/// Everything there is to report.
 pub(super) struct ReplayFindings<'a> {
     pub(super) files: &'a Files,
     pub(super) with: &'a [String],
     pub(super) recorded: &'a Replay,
     pub(super) what_if: Option<&'a WhatIf<'a>>,
-    /// Where the recording was cut, if that was allowed.
+    /// Where the recording was cut, if `--partial` allows that.
     pub(super) cut: Option<Damage>,
 }
 

@@ -231,8 +231,8 @@ fn a_small_terminal_shows_what_matters_and_wraps_nothing() {
     {
         assert!(text.contains(wanted), "{wanted}\n{text}");
     }
-    // The tables of sessions fit as they are; decisions and the last columns of routes are cut by
-    // the terminal's own width.
+    // The tables of sessions fit. The terminal's width cuts decisions and the last columns of
+    // routes.
     let sessions = text.lines().skip_while(|line| *line != "Sessions").take(4);
     assert!(sessions.clone().all(|line| line.chars().count() < 80), "{text}");
     let routes = text.lines().find(|line| line.contains("in flight  queued")).unwrap();
