@@ -6,25 +6,25 @@ use suimon_model::{Duration, Instant, NodeId};
 /// The most nodes a fleet may have.
 pub const NODES_MAX: usize = 256;
 
-/// The most outputs kept for [`Fleet::poll_output`](crate::Fleet::poll_output); past it the oldest
-/// change is dropped.
+/// The most outputs kept for [`Fleet::poll_output`](crate::Fleet::poll_output); beyond it the
+/// oldest change is dropped.
 pub const OUTPUTS_MAX: usize = 4 * NODES_MAX;
 
-/// Everything the fleet is told before it starts.
+/// What the fleet is told before it starts.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Params {
-    /// Active checks; `None`: nodes are well until requests say otherwise.
+    /// Active checks; `None`: nodes count as up until requests show otherwise.
     pub checks: Option<CheckParams>,
-    /// When a node that fails requests is left out.
+    /// When a node that fails requests is ejected.
     pub ejection: EjectionParams,
-    /// Seed of the choices and of the jitter.
+    /// Seed of the choices and of the checks' jitter.
     pub seed: u64,
 }
 
 /// Active checks of each node.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CheckParams {
-    /// Time from the end of one check to the next, give or take a tenth. Above zero.
+    /// Time from the end of one check to the next, plus or minus a tenth. Above zero.
     pub interval: Duration,
     /// Failed checks in a row after which a node is down; 0 counts as 1.
     pub down_after: u32,
@@ -32,14 +32,14 @@ pub struct CheckParams {
     pub up_after: u32,
 }
 
-/// When a node that fails requests is left out for a while.
+/// When a node that fails requests is ejected for a while.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EjectionParams {
     /// Failed requests in a row after which a node is ejected; 0: never.
     pub after: u32,
     /// How long the first ejection lasts; each further one lasts twice as long.
     pub base: Duration,
-    /// The longest an ejection lasts.
+    /// The longest ejection.
     pub max: Duration,
 }
 
@@ -49,27 +49,27 @@ impl Default for EjectionParams {
     }
 }
 
-/// A node for a request, and why that one.
+/// A node for a request, and why it was picked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pick {
     /// The node. It counts as in flight until it is released.
     pub node: NodeId,
-    /// Why this one.
+    /// Why this node.
     pub reason: PickReason,
 }
 
 /// Why a node was picked.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum PickReason {
-    /// No other node is well.
+    /// No other node is up.
     OnlyOne,
-    /// Fewest requests in flight of two; chance decides between equals.
+    /// Of two nodes, the one with fewer requests in flight; a random one if equal.
     LeastInFlight,
-    /// Fewest requests in flight of two drawn by chance.
+    /// Of two random nodes, the one with fewer requests in flight.
     PowerOfTwo,
-    /// It was to be avoided, but no other node is well.
+    /// It was to be avoided, but no other node is up.
     NoOther,
-    /// No node is well, so one of all was taken.
+    /// No node is up, so one of all was picked.
     Panic,
 }
 
@@ -95,16 +95,16 @@ impl PickReason {
     }
 }
 
-/// What a node is good for.
+/// What a node can be used for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Status {
     /// It gets requests.
     Up,
-    /// Checks say it is down, or requests reach no node.
+    /// Checks failed, or requests reach no node.
     Down,
-    /// Requests failed on it, so it is left out for a while.
+    /// Requests to it failed, so it gets none for a while.
     Ejected,
-    /// It finishes what it has and gets nothing new.
+    /// It finishes its requests and gets no new ones.
     Draining,
 }
 
@@ -123,23 +123,23 @@ impl Status {
 /// Why a node's status is what it is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Why {
-    /// Nothing was found out yet.
+    /// No state change since the start.
     Initial,
-    /// As many checks passed in a row as are asked for.
+    /// As many checks in a row passed as are required.
     ChecksPassed,
-    /// As many checks failed in a row as are allowed.
+    /// As many checks in a row failed as make a node down.
     ChecksFailed,
-    /// As many requests failed in a row as are allowed.
+    /// As many requests in a row failed as make a node ejected.
     RequestsFailed,
-    /// Some requests and checks in a row did not reach it, nor any other node.
+    /// Several requests and checks in a row did not reach it, and none reach another node.
     Unreached,
-    /// It was not reached, and has answered again.
+    /// It was out of reach and has answered again.
     Reached,
-    /// Its time out is over; one more failure, and it is out again.
+    /// Its ejection is over; one more failure ejects it again.
     EjectionOver,
-    /// It was told to drain.
+    /// The operator drains it.
     Drain,
-    /// It was told to take requests again.
+    /// The operator no longer drains it.
     DrainOver,
 }
 
@@ -175,36 +175,36 @@ impl Why {
     }
 }
 
-/// What came of a check.
+/// The result of a check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Checked {
-    /// It answered as a node that is well does.
+    /// It answered like a node that is up.
     Answered,
-    /// It accepted a connection; nothing more was asked of it, or no answer came in time where none
-    /// tells how it is.
+    /// It accepted a connection. Either the check asked no more, or no answer came in time and no
+    /// health path is configured.
     Accepted,
-    /// Its answer does not tell that it is well, or did not come in time.
+    /// Its answer does not show that it is up, or did not come in time.
     Failed,
-    /// It closed the connection instead of an answer.
+    /// It closed the connection without an answer.
     Closed,
-    /// It could not be connected to.
+    /// The connection to it could not be opened.
     Unreached,
-    /// The check could not be made: nothing was found out.
+    /// The check could not be made, so there is no result.
     NotMade,
 }
 
 impl Checked {
-    /// Returns whether it speaks for the node.
+    /// Returns whether the check passed.
     pub const fn passed(self) -> bool {
         matches!(self, Checked::Answered | Checked::Accepted)
     }
 }
 
-/// What should happen, or has happened.
+/// What the shell must do, or what has happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Output {
-    /// Check this node and tell what came of it by
-    /// [`Fleet::handle_check`](crate::Fleet::handle_check), always.
+    /// Check this node and always report the result by
+    /// [`Fleet::handle_check`](crate::Fleet::handle_check).
     Check(NodeId),
     /// A node's status changed.
     Changed(Change),
@@ -213,28 +213,28 @@ pub enum Output {
 /// A change of a node's status: a decision, with its reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Change {
-    /// When.
+    /// When it changed.
     pub at: Instant,
-    /// Whose.
+    /// The node.
     pub node: NodeId,
     /// The status before.
     pub from: Status,
     /// The status from now on.
     pub to: Status,
-    /// Why.
+    /// Why it changed.
     pub why: Why,
     /// How long an ejection lasts; zero otherwise.
     pub lasts: Duration,
 }
 
-/// What can be seen of a node.
+/// The visible state of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NodeView {
-    /// Which one.
+    /// The node.
     pub node: NodeId,
-    /// What it is good for.
+    /// What it can be used for.
     pub status: Status,
-    /// Why.
+    /// Why it has this status.
     pub why: Why,
     /// Since when.
     pub since: Instant,
@@ -242,7 +242,7 @@ pub struct NodeView {
     pub until: Option<Instant>,
     /// Requests in flight.
     pub in_flight: u32,
-    /// Requests it was picked for since the start.
+    /// How often it was picked since the start.
     pub picked: u64,
     /// Failed requests in a row.
     pub failures_in_a_row: u32,

@@ -1,15 +1,15 @@
-//! What requests say about one node: after some failures in a row it is ejected, each time for
-//! twice as long.
+//! What requests show about one node: several failures in a row eject it, each time for twice as
+//! long.
 //!
-//! A node that comes back is on probation: its first failure sends it out again at once, its first
-//! answer ends the probation. The doubling is forgotten once it has answered for as long as it was
-//! last left out.
+//! A node that returns is on probation: its first failure ejects it again at once, its first answer
+//! ends the probation. Once it has answered for as long as its last ejection took, the next
+//! ejection is short again.
 
 use crate::EjectionParams;
 use suimon_model::{Duration, Instant};
 
-/// Doublings after which the time out no longer grows, whatever its bound: 2^20 times any base is
-/// past every sensible one.
+/// The most doublings of the ejection time, whatever its bound: 2^20 times any base exceeds every
+/// sensible bound.
 const LEVEL_MAX: u32 = 20;
 
 /// One node's failures.
@@ -17,7 +17,7 @@ const LEVEL_MAX: u32 = 20;
 pub(crate) struct Ejection {
     failures: u32,
     probation: bool,
-    /// Ejections so far without a healthy stretch between them.
+    /// Ejections without a healthy stretch between them.
     level: u32,
     until: Option<Instant>,
     lasted: Duration,
@@ -46,8 +46,8 @@ impl Ejection {
         }
     }
 
-    /// Folds in `times` failures, at least one, and returns whether they are too many. Failures
-    /// while the node is out change nothing.
+    /// Folds in `times` failures, at least one, and returns whether there are now too many.
+    /// Failures during an ejection change nothing.
     pub(crate) fn failed(&mut self, times: u32, params: &EjectionParams) -> bool {
         if self.is_out() || params.after == 0 {
             return false;
@@ -56,7 +56,7 @@ impl Ejection {
         self.probation || self.failures >= params.after
     }
 
-    /// Leaves the node out from `now` on and returns for how long.
+    /// Ejects the node at `now` and returns for how long.
     pub(crate) fn eject(&mut self, now: Instant, params: &EjectionParams) -> Duration {
         let lasts = params.base.saturating_mul(1 << self.level).min(params.max);
         self.level = (self.level + 1).min(LEVEL_MAX);
@@ -65,7 +65,7 @@ impl Ejection {
         lasts
     }
 
-    /// Returns whether the node's time out ended by `now`; if so, it is back, on probation.
+    /// Returns whether the node's ejection has ended by `now`; if so, it is back, on probation.
     pub(crate) fn ends(&mut self, now: Instant) -> bool {
         let over = self.until.is_some_and(|until| until <= now);
         if over {

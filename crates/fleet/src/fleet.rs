@@ -1,4 +1,4 @@
-//! The machine: a table of nodes, and who of them gets the next request.
+//! The machine: a table of nodes, and which of them gets the next request.
 
 use crate::api::{
     Change, Checked, FleetFull, NODES_MAX, NodeView, OUTPUTS_MAX, Output, Params, Pick, PickReason, Status,
@@ -25,20 +25,20 @@ struct Node {
     draining: bool,
     health: Health,
     ejection: Ejection,
-    /// Requests, and checks in doubt, in a row that did not reach it.
+    /// Requests in a row, and checks of a doubted node, that did not reach it.
     unreached: u32,
-    /// Requests since its last answer that it took and let break, and that no check has borne out
-    /// yet.
+    /// Requests since its last answer that it took and never answered, and that no check has
+    /// confirmed yet.
     losses: u32,
-    /// Whether enough requests did not reach it for it to be taken for down, whatever checks say;
-    /// and they reach no other node either.
+    /// Whether it counts as down, whatever checks say: too many requests did not reach it, and they
+    /// reach no other node either.
     lost: bool,
     why: Why,
     since: Instant,
 }
 
-/// So many requests, and checks in doubt, in a row that do not reach a node, where none reach
-/// another: it is down, and with it the application.
+/// A node counts as out of reach after this many requests and checks in a row that did not reach
+/// it. If no other node is within reach either, they are down, and the application with them.
 const LOST_AFTER: u32 = 3;
 
 impl Fleet {
@@ -48,7 +48,7 @@ impl Fleet {
         Fleet { params, nodes: Vec::new(), outputs: VecDeque::new(), rng }
     }
 
-    /// Adds a node, thought to be well, and returns its id; ids count up from 0.
+    /// Adds a node, assumed to be up, and returns its id; ids count up from 0.
     ///
     /// # Errors
     /// [`FleetFull`] if there are [`NODES_MAX`] nodes already.
@@ -72,8 +72,8 @@ impl Fleet {
         Ok(node)
     }
 
-    /// Returns a node for one request, other than `avoid` if any other is well, or `None` if all
-    /// are being drained. It counts as in flight until [`Fleet::handle_release`].
+    /// Returns a node for one request, other than `avoid` if any other is up; `None` if all nodes
+    /// are draining. The request counts as in flight until [`Fleet::handle_release`].
     pub fn pick(&mut self, now: Instant, avoid: Option<NodeId>) -> Option<Pick> {
         self.end_ejections(now);
         let pick = self.choose(avoid)?;
@@ -83,7 +83,7 @@ impl Fleet {
         Some(pick)
     }
 
-    /// Takes note that a picked request is over on `node`, however it ended.
+    /// Notes that a picked request has ended on `node`, with any outcome.
     pub fn handle_release(&mut self, node: NodeId) {
         if let Some(node) = self.nodes.get_mut(node.index()) {
             debug_assert!(node.in_flight > 0, "released more often than picked");
@@ -91,7 +91,7 @@ impl Fleet {
         }
     }
 
-    /// Takes note that `node` answered a request; what it answered does not matter.
+    /// Notes that `node` answered a request, with any status.
     pub fn handle_answer(&mut self, now: Instant, node: NodeId) {
         let Some(state) = self.nodes.get_mut(node.index()) else { return };
         state.ejection.answer(now);
@@ -101,8 +101,8 @@ impl Fleet {
         }
     }
 
-    /// Takes note that a request did not reach `node`: it could not connect, or a fresh connection
-    /// broke before anything of it was written.
+    /// Notes that a request did not reach `node`: the connection could not be opened, or a fresh
+    /// one closed before anything of the request was written.
     pub fn handle_unreached(&mut self, now: Instant, node: NodeId) {
         self.fail(now, node, 1);
         let Some(state) = self.nodes.get_mut(node.index()) else { return };
@@ -111,21 +111,20 @@ impl Fleet {
         self.lose(now);
     }
 
-    /// Takes note that `node` took a request over a fresh connection, and let it break without an
-    /// answer. That may be the fault of what was asked for: only a check that fares no better makes
-    /// it count.
+    /// Notes that `node` took a request over a fresh connection and closed it without an answer.
+    /// The request itself may be the cause, so it counts only after a check fails likewise.
     pub fn handle_lost(&mut self, now: Instant, node: NodeId) {
         let Some(state) = self.nodes.get_mut(node.index()) else { return };
         state.losses = state.losses.saturating_add(1);
         state.health.look(now);
     }
 
-    /// Takes note that a request to `node` failed.
+    /// Notes that a request to `node` failed.
     pub fn handle_failure(&mut self, now: Instant, node: NodeId) {
         self.fail(now, node, 1);
     }
 
-    /// Takes what came of a check that [`Output::Check`] asked for.
+    /// Folds in the result of a check that [`Output::Check`] asked for.
     pub fn handle_check(&mut self, now: Instant, node: NodeId, checked: Checked) {
         if checked == Checked::NotMade {
             let Some(state) = self.nodes.get_mut(node.index()) else { return };
@@ -142,7 +141,7 @@ impl Fleet {
         let passed = checked.passed();
         let Some(state) = self.nodes.get_mut(node.index()) else { return };
         if checked == Checked::Accepted && !state.lost {
-            // It is there, and may have more to do than it can.
+            // The node exists, but may have more work than it can do.
             state.unreached = 0;
         }
         let (from, lost) = (state.status(), state.lost);
@@ -156,8 +155,8 @@ impl Fleet {
         self.lose(now);
     }
 
-    /// Counts a check of `node` that fared no better than the requests before it, and those that
-    /// were lost: in doubt it tells no less than a request.
+    /// Counts a check of a doubted `node` that failed like the requests before it, and the requests
+    /// that were lost: in doubt, such a check proves as much as a request.
     fn bear_out(&mut self, now: Instant, node: NodeId) {
         let Some(state) = self.nodes.get_mut(node.index()) else { return };
         if !state.is_doubted() || state.lost {
@@ -186,14 +185,13 @@ impl Fleet {
         self.changed(now, node, from, Why::RequestsFailed, lasts);
     }
 
-    /// Returns whether it is in doubt that requests reach `node`, or known that they do not: a
-    /// check of it then passes only if it answers a request.
+    /// Returns whether requests may not reach `node`, or certainly do not. A check of it then
+    /// passes only if it answers a request.
     pub fn is_doubted(&self, node: NodeId) -> bool {
         self.nodes.get(node.index()).is_some_and(Node::is_doubted)
     }
 
-    /// Returns whether any node is up, and the last connection to it could be opened as far as is
-    /// known.
+    /// Returns whether any node is up whose last connection could be opened, as far as is known.
     pub fn is_reached(&self) -> bool {
         self.nodes.iter().any(|node| node.status() == Status::Up && node.unreached == 0)
     }
@@ -203,7 +201,8 @@ impl Fleet {
         self.nodes.iter().any(|node| node.status() == Status::Up)
     }
 
-    /// Gives `node` no more new requests, or does so again. What it has in flight goes on.
+    /// Gives `node` no new requests if `draining`, or gives it new ones again. Its requests in
+    /// flight continue.
     pub fn drain(&mut self, now: Instant, node: NodeId, draining: bool) {
         let Some(state) = self.nodes.get_mut(node.index()) else { return };
         let from = state.status();
@@ -214,7 +213,7 @@ impl Fleet {
         }
     }
 
-    /// Does what is due by `now`: see [`Fleet::poll_timeout`].
+    /// Does all that is due by `now`: see [`Fleet::poll_timeout`].
     pub fn handle_timeout(&mut self, now: Instant) {
         self.end_ejections(now);
         for (index, node) in self.nodes.iter_mut().enumerate() {
@@ -224,23 +223,22 @@ impl Fleet {
         }
     }
 
-    /// Returns when [`Fleet::handle_timeout`] is to be called, if nothing else happens before.
+    /// Returns when [`Fleet::handle_timeout`] must be called, if nothing happens before.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.nodes.iter().filter_map(|node| earlier(node.health.due(), node.ejection.until())).min()
     }
 
-    /// Returns the next thing that should happen or has happened, until there is none. Call after
-    /// every `handle_*`.
+    /// Returns the next output; `None` if there is none. Call it after every `handle_*`.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
 
-    /// Returns whether [`Fleet::poll_output`] has something.
+    /// Returns whether [`Fleet::poll_output`] would return an output.
     pub fn has_output(&self) -> bool {
         !self.outputs.is_empty()
     }
 
-    /// Returns what can be seen of every node, by id.
+    /// Returns the visible state of every node, by id.
     pub fn view(&self) -> Vec<NodeView> {
         let ids = (0u32..).map(NodeId);
         self.nodes.iter().zip(ids).map(|(node, id)| node.view(id)).collect()
@@ -264,7 +262,7 @@ impl Fleet {
         Some(Pick { reason: PickReason::Panic, ..pick })
     }
 
-    /// Returns the choice among the nodes that are `able`, without `avoid`.
+    /// Returns a pick among the nodes that are `able`, without `avoid`.
     fn choose_among(&mut self, avoid: Option<NodeId>, able: impl Fn(&Node) -> bool) -> Option<Pick> {
         let avoid = avoid.map(NodeId::index);
         let candidates = || {
@@ -281,7 +279,7 @@ impl Fleet {
             }
             _ => {
                 let first = self.rng.below(count);
-                // One of the others: skip over the first.
+                // One of the other nodes: the index skips the first.
                 let second = self.rng.below(count - 1);
                 (first, second + usize::from(second >= first), PickReason::PowerOfTwo)
             }
@@ -292,7 +290,7 @@ impl Fleet {
         Some(Pick { node: NodeId(index as u32), reason })
     }
 
-    /// Where requests reach none of the nodes that are up, takes these for down.
+    /// Marks the nodes that are up as down if requests reach none of them.
     fn lose(&mut self, now: Instant) {
         let mut up = self.nodes.iter().filter(|node| node.status() == Status::Up);
         if up.any(|node| node.unreached < LOST_AFTER) {
@@ -307,7 +305,7 @@ impl Fleet {
         }
     }
 
-    /// Takes note that a node that was lost has answered.
+    /// Notes that a lost node has answered.
     fn find(&mut self, now: Instant, node: NodeId) {
         let state = &mut self.nodes[node.index()];
         let from = state.status();
@@ -326,14 +324,14 @@ impl Fleet {
         }
     }
 
-    /// Writes down why `node` is what it is now, and says so if that is not what it was.
+    /// Notes why `node` has its present status, and reports a change.
     fn changed(&mut self, at: Instant, node: NodeId, from: Status, why: Why, lasts: Duration) {
         let state = &mut self.nodes[node.index()];
         let to = state.status();
         if from == to {
             return;
         }
-        // Only for being up there is more than one reason.
+        // Every status but `Up` has a reason of its own, which applies whatever the event was.
         let why = match to {
             Status::Up => why,
             Status::Down if why == Why::Unreached => why,
@@ -344,7 +342,8 @@ impl Fleet {
         state.why = why;
         state.since = at;
         if self.outputs.len() >= OUTPUTS_MAX {
-            // Checks are never dropped: each is owed a result. There is at most one for each node.
+            // Checks are never dropped: the caller reports a result for each. There is at most one
+            // per node.
             let oldest = self.outputs.iter().position(|output| matches!(output, Output::Changed(_)));
             oldest.map(|oldest| self.outputs.remove(oldest));
         }

@@ -1,32 +1,32 @@
-//! What active checks say about one node: after some failures in a row it is down, after some
-//! passes in a row it is up again.
+//! What active checks show about one node: several failures in a row make it down, several passes
+//! in a row make it up again.
 
 use crate::CheckParams;
 use suimon_model::{Duration, Instant, Rng};
 
-/// How far an interval is stretched or shortened by chance, so that checks of many nodes and
-/// gateways do not fall together.
+/// The random variation of an interval, so that checks of many nodes and gateways do not coincide.
 const JITTER: f64 = 0.1;
-/// A node that is out of reach, or may be, is looked at this often at least: those who wait for it
-/// begin again when it is back.
+/// The longest interval for a node that is out of reach, or may be: requests that wait for it
+/// continue as soon as it is back.
 const AWAY_EVERY: Duration = Duration::from_secs(1);
-/// One that has answered again, or that a request did not reach, is looked at so soon.
+/// The delay of the next check after a node has answered again, or a request did not reach it.
 const CONFIRM_AFTER: Duration = Duration::from_millis(250);
 
 /// One node's checks.
 #[derive(Clone, Debug)]
 pub(crate) struct Health {
     up: bool,
-    /// Results in a row that speak against `up`.
+    /// Results in a row that contradict `up`.
     against: u32,
     due: Instant,
     under_way: bool,
-    /// When the last one ended.
+    /// When the last check ended.
     looked: Instant,
 }
 
 impl Health {
-    /// Returns a node thought to be up, its first check somewhere in the first interval.
+    /// Returns a node assumed to be up, with its first check at a random time in the first
+    /// interval.
     pub(crate) fn new(now: Instant, checks: Option<&CheckParams>, rng: &mut Rng) -> Self {
         let due = match checks {
             Some(checks) => now + checks.interval.mul_f64(rng.uniform()),
@@ -39,38 +39,39 @@ impl Health {
         self.up
     }
 
-    /// Returns when the next check is due, if none is under way and there is to be one.
+    /// Returns when the next check is due; `None` if one is under way or none is planned.
     pub(crate) fn due(&self) -> Option<Instant> {
         (!self.under_way && self.due < Instant::FAR_FUTURE).then_some(self.due)
     }
 
-    /// Returns whether a check is to be made now. If so, it counts as under way.
+    /// Returns whether a check must be made now. If so, it counts as under way.
     pub(crate) fn begin(&mut self, now: Instant) -> bool {
         let begins = self.due().is_some_and(|due| due <= now);
         self.under_way |= begins;
         begins
     }
 
-    /// Looks at the node again soon: a request or a check did not reach it.
+    /// Makes the next check soon: a request or a check did not reach the node.
     pub(crate) fn hurry(&mut self, now: Instant) {
         self.due = self.due.min(now + CONFIRM_AFTER);
     }
 
-    /// Looks at the node at once, unless that was done just now: a request was lost on it. Each
-    /// costs the node a request, and a client that knows how to lose one can lose any number.
+    /// Makes the next check at once, but at most one per second: a request was lost on the node.
+    /// Each check costs the node a request, and a client that can cause one loss can cause any
+    /// number.
     pub(crate) fn look(&mut self, now: Instant) {
         self.due = self.due.min(now.max(self.looked + AWAY_EVERY));
     }
 
-    /// Makes the check that is under way again soon: nothing was found out by it.
+    /// Repeats the check under way soon: it had no result.
     pub(crate) fn put_off(&mut self, now: Instant, checks: Option<&CheckParams>) {
         if std::mem::take(&mut self.under_way) {
             self.due = now + checks.map_or(AWAY_EVERY, |checks| AWAY_EVERY.min(checks.interval));
         }
     }
 
-    /// Folds in one result and returns whether the node went up or down by it. One that was not
-    /// asked for is ignored. `lost`: requests do not reach it.
+    /// Folds in one result and returns whether it makes the node up or down. A result that nobody
+    /// asked for is ignored. `lost`: requests do not reach the node.
     pub(crate) fn finish(
         &mut self,
         now: Instant,

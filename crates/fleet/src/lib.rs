@@ -1,36 +1,35 @@
 //! Which node a request goes to: in-flight counts, health, ejection.
 //!
-//! One machine, told the time. It holds a bounded table of nodes and answers, for each request,
-//! with a node and the reason for it; it says when a node is to be checked and takes what came of
-//! it; and it leaves out for a while what keeps failing.
+//! One machine that is told the time. It holds a bounded table of nodes and returns, for each
+//! request, a node and the reason for it. It asks for checks of nodes and takes their results, and
+//! it ejects nodes that keep failing.
 //!
-//! - [`Fleet::pick`]: a node, least loaded among those that are well. It counts as in flight until
-//!   [`Fleet::handle_release`].
+//! - [`Fleet::pick`]: a node, the less loaded of two that are up. The request counts as in flight
+//!   until [`Fleet::handle_release`].
 //! - [`Fleet::handle_answer`], [`Fleet::handle_failure`], [`Fleet::handle_unreached`],
-//!   [`Fleet::handle_lost`]: what requests found out (passive).
-//! - [`Fleet::handle_check`]: what a check found out (active), asked for by [`Output::Check`].
+//!   [`Fleet::handle_lost`]: what requests show (passive checks).
+//! - [`Fleet::handle_check`]: what a check shows (active checks), asked for by [`Output::Check`].
 //! - [`Fleet::poll_output`], [`Fleet::poll_timeout`], [`Fleet::handle_timeout`]: as with every
 //!   machine.
 //!
-//! It never leaves itself without a choice: at most half of the nodes are ejected, and if none is
-//! well it picks among all that are not being drained.
+//! A choice is always left: at most half of the nodes are ejected, and if none is up, it picks
+//! among all that are not draining.
 //!
 //! # When a node is out of reach
 //!
-//! What counts is what no client can bring about by what it asks for, three times in a row without
-//! an answer of the node to anybody in between:
+//! What counts is only what no client can cause by the content of a request, three times in a row
+//! without an answer of the node to any request in between:
 //!
-//! - a connection that could not be opened, or broke before any of a request was written, whatever
+//! - a connection that could not be opened, or closed before any of a request was written, whatever
 //!   it was for: the node was not reached;
-//! - where there is doubt, a check that could not connect, or was closed instead of an answer to a
-//!   request of our own.
+//! - for a doubted node, a check that could not connect, or whose connection closed without an
+//!   answer to the gateway's own request.
 //!
-//! A new connection that took a request and broke was reached: a worker that crashes over one page
-//! does this each time somebody asks for it. So a lost request counts for nothing by itself. It has
-//! the node looked at, at once and at most once per second, by a check that asks for an answer.
-//! Only a check that bears the losses out makes them count, for the ejection too. A check that is
-//! not answered in time is no evidence: an application with more work than it can do answers late,
-//! and is there.
+//! A new connection that took a request and then closed did reach the node: a worker that crashes
+//! on one page closes it each time a client asks for that page. So a lost request alone counts for
+//! nothing. It causes a check that asks for an answer, at once and at most once per second. Only a
+//! check that fails likewise makes the losses count, also for the ejection. A check without an
+//! answer in time is no evidence: an overloaded application answers late, but is there.
 
 mod api;
 mod ejection;

@@ -1,26 +1,26 @@
-//! What form of answer a client asks for: `Accept` and `Accept-Language`, by their weights (RFC
-//! 9110, sections 12.4.2, 12.5.1 and 12.5.4).
+//! The form and language of the answer that a client asks for: `Accept` and `Accept-Language`, by
+//! their weights (RFC 9110, sections 12.4.2, 12.5.1 and 12.5.4).
 
 use http::header::{ACCEPT, ACCEPT_LANGUAGE, HeaderMap, HeaderName, HeaderValue};
 
-/// Entries of such a header that are looked at, all lines together; what stands behind them is not
-/// asked for.
+/// The most entries of such a header that are read, over all its lines. Entries beyond it are
+/// ignored.
 const ENTRIES_MAX: usize = 32;
 
-/// The form of an answer of ours.
+/// The form of an answer that the gateway itself writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
-    /// For people.
+    /// HTML, for people.
     Page,
-    /// For programs that ask for it by name.
+    /// JSON, for programs that ask for it by name.
     Json,
     /// For all others: `application/problem+json`.
     Problem,
 }
 
 impl Form {
-    /// Returns the form a client likes best. A page has to be asked for by name: `*/*` is what
-    /// programs say that do not care.
+    /// Returns the form that a client prefers. A page must be asked for by name: `*/*` is what
+    /// programs send that do not care.
     pub fn of(headers: &HeaderMap) -> Form {
         let (mut page, mut json, mut problem) = (0, 0, 0);
         for (name, weight) in entries(headers, &ACCEPT) {
@@ -45,8 +45,8 @@ impl Form {
     }
 }
 
-/// Returns what the beginning of a head that was never read to its end says of the answer it asks
-/// for; `None`: as far as can be seen, no browser asks for a page.
+/// Returns the headers that tell which answer a client wants, read from the beginning of a head
+/// that never arrived whole. `None`: as far as can be seen, no browser asks for a page.
 pub fn of_beginning(head: &[u8]) -> Option<HeaderMap> {
     let mut headers = HeaderMap::new();
     for line in head.split(|byte| *byte == b'\n').skip(1) {
@@ -62,8 +62,8 @@ pub fn of_beginning(head: &[u8]) -> Option<HeaderMap> {
     (Form::of(&headers) == Form::Page).then_some(headers)
 }
 
-/// Returns which of `known` languages a client likes best, by their index; the first where it names
-/// none of them. `known` are tags as of RFC 5646, the more general before the more special.
+/// Returns the index of the language in `known` that a client prefers; the first if it names none
+/// of them. `known` are RFC 5646 tags, the more general before the more special.
 pub fn language(headers: &HeaderMap, known: &[&str]) -> usize {
     let mut best = (0, 0);
     for (wanted, weight) in entries(headers, &ACCEPT_LANGUAGE) {
@@ -73,15 +73,15 @@ pub fn language(headers: &HeaderMap, known: &[&str]) -> usize {
     best.0
 }
 
-/// Returns the known language that a wanted one means: itself, or the longest beginning of it
-/// ("lookup", RFC 4647, section 3.4), or one that begins like it.
+/// Returns the known language for a wanted one: the same tag, the longest beginning of it that is
+/// known ("lookup", RFC 4647, section 3.4), or one that begins like it.
 fn matching(wanted: &[u8], known: &[&str]) -> Option<usize> {
     let begins = |long: &[u8], short: &[u8]| {
         long.len() >= short.len()
             && long[..short.len()].eq_ignore_ascii_case(short)
             && long.get(short.len()).is_none_or(|next| *next == b'-')
     };
-    // Where these places write Chinese, they write it so.
+    // These regions write Chinese in traditional characters.
     let is_traditional =
         [&b"zh-tw"[..], b"zh-hk", b"zh-mo"].iter().any(|tag| wanted.eq_ignore_ascii_case(tag));
     let wanted = if is_traditional { b"zh-Hant" } else { wanted };
@@ -90,8 +90,8 @@ fn matching(wanted: &[u8], known: &[&str]) -> Option<usize> {
     longest.or_else(|| known.iter().position(|tag| begins(tag.as_bytes(), wanted)))
 }
 
-/// Returns the entries of a header with their weights in thousandths; those of weight 0, which are
-/// refused, are left out.
+/// Returns the entries of a header with their weights in thousandths. Weight 0 means "refused":
+/// such entries are left out.
 fn entries<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = (&'a [u8], u16)> {
     let lines = headers.get_all(name).into_iter();
     let all = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
@@ -105,7 +105,7 @@ fn entries<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item 
     })
 }
 
-/// Returns the weight `0.5` as 500; `None` for what is no weight.
+/// Returns the weight `0.5` as 500; `None` if the text is not a weight.
 fn thousandths(text: &[u8]) -> Option<u16> {
     let (whole, rest) = text.split_first()?;
     let digits = match rest {

@@ -1,13 +1,13 @@
-//! Header hygiene: what belongs to one connection stays on it, and what says who the client is, we
-//! say.
+//! Header hygiene: hop-by-hop headers stay on their connection, and only the gateway says who the
+//! client is.
 //!
-//! Order matters. First everything the client's connection owns goes, including whatever
-//! `Connection` names; only then are our own headers set, so that no `Connection: x-forwarded-for`
-//! can take them away again.
+//! The order matters. First all headers of the client's connection are removed, including those
+//! that `Connection` names. Only then the gateway sets its own, so that `Connection:
+//! x-forwarded-for` cannot remove them again.
 //!
-//! Of a stranger nothing is kept that applications take for a proxy's word. Of a trusted proxy
-//! everything is, and `Forwarded` is written from its `X-Forwarded-*`, so that the two agree; only
-//! where it sends none of these, its `Forwarded` is what is believed.
+//! From a stranger, no header is kept that applications take for a proxy's statement. From a
+//! trusted proxy all are kept, and `Forwarded` is written from its `X-Forwarded-*`, so that the two
+//! agree. Its own `Forwarded` is believed only if it sends none of these.
 
 use crate::lists::{items, list};
 use crate::peer::{
@@ -28,10 +28,10 @@ use std::net::IpAddr;
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 
-/// Headers that only we may send to the application begin with this.
+/// Prefix of the headers that only the gateway may send to the application.
 const OWN_PREFIX: &str = "suimon-";
 
-/// What proxies say of a client and of what it asked for, beside everything that begins with
+/// Headers in which proxies describe a client and its request, beside all that begin with
 /// `x-forwarded`.
 const CLAIMS: [&str; 45] = [
     "ali-cdn-real-ip",
@@ -81,18 +81,18 @@ const CLAIMS: [&str; 45] = [
     "x-vercel-forwarded-for",
 ];
 const CLAIMS_PREFIX: &str = "x-forwarded";
-/// What CGI programs take for their own setting of a proxy (httpoxy). No request needs it.
+/// CGI programs take this header for their own proxy setting (httpoxy). No request needs it.
 const PROXY: &str = "proxy";
-/// What frames a message, and must not come by another spelling either.
+/// Headers that frame a message; no other spelling of them may pass either.
 const FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];
 
 /// Headers that hold for one connection only, beside those that `Connection` names.
 const HOP_BY_HOP: [HeaderName; 7] =
     [KEEP_ALIVE, PROXY_CONNECTION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE];
 
-/// What may stand in a head and never behind a body (RFC 9110, section 6.5.1): who reads a trailer
-/// may have acted on the body already, and one that frames, addresses, authorises or names a
-/// session is a second voice.
+/// Headers that may be in a head and never in a trailer (RFC 9110, section 6.5.1). A server may
+/// have acted on the body before it reads a trailer, so one that frames, addresses, authorises or
+/// names a session could contradict the head.
 const NEVER_TRAILERS: [HeaderName; 24] = [
     AGE,
     ALLOW,
@@ -120,12 +120,12 @@ const NEVER_TRAILERS: [HeaderName; 24] = [
     X_FORWARDED_FOR,
 ];
 
-/// Makes the head of a validated request fit for the application: nothing of the client's
-/// connection, nothing forged. What is said of a stranger is not among the headers, but
-/// [`Peer::forwarding`].
+/// Makes the head of a validated request fit for the application: removes what belongs to the
+/// client's connection and what is forged. The headers that describe a stranger are not added here;
+/// they are in [`Peer::forwarding`].
 ///
-/// With `upgrade`, the request asks the application to switch to WebSocket, and the two headers of
-/// that are kept.
+/// With `upgrade`, the request asks the application to switch to WebSocket and keeps the two
+/// headers for it.
 pub fn prepare_request(parts: &mut request::Parts, peer: &Peer, upgrade: bool, via: bool) {
     let version = parts.version;
     own_host(parts);
@@ -133,12 +133,12 @@ pub fn prepare_request(parts: &mut request::Parts, peer: &Peer, upgrade: bool, v
     let takes_trailers = list(headers, &TE).any(|word| word.eq_ignore_ascii_case("trailers"));
     strip_hop_by_hop(headers);
     if takes_trailers {
-        // The one word of it that HTTP/2 allows (RFC 9113, section 8.2.2), and that gRPC demands.
-        // It holds for our connection, too: we pass them on.
+        // `trailers` is the only value that HTTP/2 allows (RFC 9113, section 8.2.2), and gRPC
+        // demands it. It is true of the gateway's connection too: the gateway passes trailers on.
         headers.insert(TE, HeaderValue::from_static("trailers"));
     }
     drop_claims(headers, peer.is_trusted());
-    // What is there of the body is sent at once.
+    // The gateway sends the body as it arrives, without waiting for a `100 Continue`.
     headers.remove(EXPECT);
     if version == Version::HTTP_2 {
         join_cookies(headers);
@@ -156,11 +156,11 @@ pub fn prepare_request(parts: &mut request::Parts, peer: &Peer, upgrade: bool, v
     }
 }
 
-/// Takes what holds for the application's connection only out of a response's head, and what it
-/// says to us; that is returned.
+/// Removes from a response's head what holds only for the application's connection, and what the
+/// application says to the gateway; returns the latter.
 pub fn prepare_response(head: &mut response::Parts, upgrade: bool) -> HeaderMap {
-    // Of the client's connection it is we who speak (RFC 9110, section 2.5); and to an answer of
-    // HTTP/1.0 whose length nobody has said, no break could be seen.
+    // The version is the gateway's own (RFC 9110, section 2.5). A client could not notice that an
+    // HTTP/1.0 answer without a length was cut off.
     head.version = Version::HTTP_11;
     strip_hop_by_hop(&mut head.headers);
     let said = take_own(&mut head.headers);
@@ -171,28 +171,28 @@ pub fn prepare_response(head: &mut response::Parts, upgrade: bool) -> HeaderMap 
     said
 }
 
-/// Takes out of the trailers of a message what may only stand in its head, belongs to one
-/// connection, or is between us and the application alone.
+/// Removes from a message's trailers what may only be in a head, belongs to one connection, or is
+/// between the gateway and the application.
 pub fn prepare_trailers(trailers: &mut HeaderMap) {
     strip_hop_by_hop(trailers);
     take_own(trailers);
     NEVER_TRAILERS.iter().for_each(|name| _ = trailers.remove(name));
 }
 
-/// As [`prepare_trailers`], of a request: there nobody speaks for a client. A proxy that is
-/// believed does so in the head.
+/// As [`prepare_trailers`], for a request: trailers never describe a client. A trusted proxy does
+/// that in the head.
 pub fn prepare_request_trailers(trailers: &mut HeaderMap) {
     prepare_trailers(trailers);
     drop_claims(trailers, false);
 }
 
-/// Returns whether a message is one of gRPC: `application/grpc`, with whatever it is coded in
-/// behind it.
+/// Returns whether a message is gRPC: `application/grpc`, with or without an encoding such as
+/// `+proto`.
 pub fn is_grpc(headers: &HeaderMap) -> bool {
     is_of_kind(content_type(headers), &[b"application/grpc"])
 }
 
-/// Returns what a message says that its body is; nothing, where it says nothing.
+/// Returns the content type that a message declares; empty if it declares none.
 pub fn content_type(headers: &HeaderMap) -> &[u8] {
     headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default()
 }
@@ -204,8 +204,8 @@ pub fn is_of_kind(content_type: &[u8], kinds: &[&[u8]]) -> bool {
         .any(|kind| content_type.len() >= kind.len() && content_type[..kind.len()].eq_ignore_ascii_case(kind))
 }
 
-/// Makes the head of a response that has switched protocols one of HTTP/2, where a tunnel is open
-/// once there is a good status.
+/// Turns the head of a response that switched protocols into one of HTTP/2, where a successful
+/// status opens the tunnel.
 pub fn open_tunnel(head: &mut response::Parts) {
     head.status = StatusCode::OK;
     for name in [CONNECTION, UPGRADE, SEC_WEBSOCKET_ACCEPT, CONTENT_LENGTH] {
@@ -224,7 +224,7 @@ pub fn asks_for_websocket<B>(request: &Request<B>) -> bool {
         && list(request.headers(), &CONNECTION).any(|option| option.eq_ignore_ascii_case("upgrade"))
 }
 
-/// Moves the host from the target, where HTTP/2 and absolute targets carry it, into `Host`.
+/// Moves the host from the target, which carries it in HTTP/2 and in absolute targets, into `Host`.
 fn own_host(parts: &mut request::Parts) {
     let Some(authority) = parts.uri.authority() else {
         return;
@@ -242,7 +242,7 @@ fn strip_hop_by_hop(headers: &mut HeaderMap) {
     if headers.contains_key(CONNECTION) {
         let named: Vec<HeaderName> = list(headers, &CONNECTION)
             .filter_map(|name| HeaderName::from_bytes(name.as_bytes()).ok())
-            // What frames or addresses the message holds from end to end, whatever the client says.
+            // Headers that frame or address the message are end-to-end, whatever the client says.
             .filter(|name| *name != HOST && *name != CONTENT_LENGTH)
             .collect();
         for name in named {
@@ -250,7 +250,7 @@ fn strip_hop_by_hop(headers: &mut HeaderMap) {
         }
         headers.remove(CONNECTION);
     }
-    // Most heads have none of them, and one pass over the names costs less than eight look-ups.
+    // Most heads have none of them, and one pass over the names costs less than a look-up of each.
     if headers.keys().any(|name| HOP_BY_HOP.contains(name)) {
         for name in &HOP_BY_HOP {
             headers.remove(name);
@@ -258,10 +258,10 @@ fn strip_hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
-/// Takes the headers out that are between us and the application alone, and returns them.
+/// Removes the headers that are between the gateway and the application, and returns them.
 fn take_own(headers: &mut HeaderMap) -> HeaderMap {
     let is_own = |name: &&HeaderName| is_own(name.as_str());
-    // Neither takes memory where there is none.
+    // Neither collection allocates when there are none.
     let names: Vec<HeaderName> = headers.keys().filter(is_own).cloned().collect();
     let mut own = HeaderMap::new();
     for name in names {
@@ -271,16 +271,17 @@ fn take_own(headers: &mut HeaderMap) -> HeaderMap {
     own
 }
 
-/// Returns whether only we may send a header of this name. CGI programs take a low line for a
-/// hyphen.
+/// Returns whether only the gateway may send a header of this name. CGI programs read an underscore
+/// as a hyphen.
 fn is_own(name: &str) -> bool {
     name.strip_prefix(OWN_PREFIX.trim_end_matches('-')).is_some_and(|rest| rest.starts_with(['-', '_']))
 }
 
-/// Takes out what only we may say; what only a proxy of ours may say of the client, where none did;
-/// and whatever a CGI program would take for such a word, or for the message's frame.
+/// Removes the headers that only the gateway may send; those that only a trusted proxy may send, if
+/// `is_trusted` is false; and all that a CGI program could take for one of these or for the
+/// message's framing.
 fn drop_claims(headers: &mut HeaderMap, is_trusted: bool) {
-    // Takes no memory where there is none.
+    // Does not allocate when there are none.
     let mut names: Vec<HeaderName> = Vec::new();
     for name in headers.keys() {
         if is_dropped(name.as_str(), is_trusted) {
@@ -293,8 +294,8 @@ fn drop_claims(headers: &mut HeaderMap, is_trusted: bool) {
 }
 
 fn is_dropped(name: &str, is_trusted: bool) -> bool {
-    // CGI programs find a header in a variable's name, and some servers put a low line there for
-    // whatever is no letter and no digit.
+    // CGI programs find a header in a variable's name, in which some servers write an underscore
+    // for every character that is not a letter or a digit.
     let is_plain = |byte: u8| byte == b'-' || byte.is_ascii_alphanumeric();
     if !name.bytes().all(is_plain) {
         let folded = name.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
@@ -307,7 +308,7 @@ fn is_dropped(name: &str, is_trusted: bool) -> bool {
 }
 
 fn is_claim(name: &str) -> bool {
-    // Of the names in most heads none but those with an x begins like one of these.
+    // Of the usual header names, only those with an x begin like one of these.
     match name.as_bytes() {
         [b'x', ..] => name.starts_with(CLAIMS_PREFIX) || CLAIMS.binary_search(&name).is_ok(),
         [b'c', b'd' | b'f' | b'l', ..]
@@ -338,7 +339,7 @@ fn join_cookies(headers: &mut HeaderMap) {
     }
 }
 
-/// Adds a trusted peer to those through whom a request came, by what it has said of them.
+/// Appends a trusted peer's address to the list of those that forwarded the request.
 fn forward(headers: &mut HeaderMap, peer: &Forwarding) {
     let host = headers.get(HOST).cloned();
     if forwarded_alone(headers).next().is_some() {
@@ -361,7 +362,7 @@ fn forward(headers: &mut HeaderMap, peer: &Forwarding) {
     }
 }
 
-/// Says in `X-Forwarded-*` what a proxy that writes `Forwarded` alone has said.
+/// Writes as `X-Forwarded-*` what a proxy that sends only `Forwarded` has said.
 fn translate_forwarded(headers: &mut HeaderMap) {
     let value = |text: &[u8]| HeaderValue::from_bytes(text).ok();
     let nodes: Vec<&[u8]> = items(headers, &FORWARDED).filter_map(|it| parameter(it, b"for")).collect();
@@ -375,8 +376,8 @@ fn translate_forwarded(headers: &mut HeaderMap) {
     }
 }
 
-/// Returns `Forwarded` as `X-Forwarded-*` have it: what the first address asked for, and the others
-/// by which it came.
+/// Returns `X-Forwarded-*` as `Forwarded`: the first address with what it asked for, then the
+/// addresses that forwarded it.
 fn forwarded_of(headers: &HeaderMap) -> HeaderValue {
     const INFALLIBLE: &str = "a text takes all that is written to it";
     let mut out = String::with_capacity(96);
@@ -598,7 +599,7 @@ mod tests {
         trailers.insert("grpc-status", HeaderValue::from_static("0"));
         prepare_request_trailers(&mut trailers);
         assert_eq!(trailers.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["grpc-status"]);
-        // The application may say of itself what it likes.
+        // The application may describe itself in any way.
         let mut answered = HeaderMap::new();
         answered.insert("x-host", HeaderValue::from_static("a"));
         prepare_trailers(&mut answered);
@@ -700,7 +701,7 @@ mod tests {
             let names_nobody = items(&headers, &X_FORWARDED_FOR).next().is_none();
             prop_assert!(client != balancer().ip || names_itself || names_nobody, "a proxy stands for nobody it names");
             prop_assert_eq!(stranger().client(&headers), stranger().ip);
-            // What the proxy has seen itself it adds to whatever it was told.
+            // A proxy appends the address it has seen to the list it received.
             let mut line = headers.get(X_FORWARDED_FOR).map(|line| line.as_bytes().to_vec()).unwrap_or_default();
             line.extend_from_slice(b", 203.0.113.5");
             headers.insert(X_FORWARDED_FOR, HeaderValue::from_bytes(&line).unwrap());

@@ -1,5 +1,5 @@
-//! Heads of requests and responses: what they may say, what of it is believed, and what is passed
-//! on.
+//! Heads of requests and responses: what they may contain, which claims are believed, and what is
+//! passed on.
 //!
 //! | module | holds |
 //! |---|---|

@@ -8,8 +8,7 @@ pub fn list<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item
     lines.flat_map(|line| line.split(',')).map(str::trim).filter(|item| !item.is_empty())
 }
 
-/// Returns the items of a comma-separated header, all of its lines together, whatever bytes they
-/// are of.
+/// As [`list`], as bytes, so that items that are not text are included.
 pub(crate) fn items<'a>(
     headers: &'a HeaderMap,
     name: &HeaderName,

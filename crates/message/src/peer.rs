@@ -11,22 +11,22 @@ pub(crate) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwar
 pub(crate) const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 pub(crate) const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// The client whose address nobody can read: of the range that stands for nobody (RFC 6666). All of
-/// them share what one network may ask for.
+/// Stands for clients whose address is unreadable: an address of the discard prefix (RFC 6666). All
+/// of them share the limits of one network.
 pub(crate) const UNREADABLE: IpAddr = IpAddr::V6(Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, 0, 0));
 
-/// Who a connection's requests come from, as the application is told. Made once a connection.
+/// Who a connection's requests come from, as the application is told. Made once per connection.
 #[derive(Debug)]
 pub struct Peer {
     pub(crate) forwarding: Arc<Forwarding>,
     pub(crate) is_tls: bool,
     pub(crate) ip: IpAddr,
-    /// Whom it is believed about; `None`: it is a stranger.
+    /// The networks of trusted proxies; `None`: this peer is a stranger.
     pub(crate) trusted: Option<Arc<[Network]>>,
 }
 
-/// What the application is told of the peer of a connection: the same for each of its requests,
-/// beside the host that one asks for.
+/// What the application is told of a connection's peer: the same for each request, except for the
+/// host that the request asks for.
 #[derive(Debug)]
 pub struct Forwarding {
     pub(crate) address: HeaderValue,
@@ -35,7 +35,7 @@ pub struct Forwarding {
 }
 
 impl Forwarding {
-    /// Returns the headers that tell of a stranger who asks for `host`.
+    /// Returns the headers that describe a stranger who asks for `host`.
     pub fn lines<'a>(
         &'a self,
         host: Option<&'a HeaderValue>,
@@ -48,7 +48,7 @@ impl Forwarding {
         own.into_iter().chain(host.map(|host| (X_FORWARDED_HOST, host)))
     }
 
-    /// Puts them into `headers`, in which no stranger has said any of it.
+    /// Adds them to `headers`, from which a stranger's own claims have been removed.
     pub fn add_to(&self, headers: &mut HeaderMap) {
         let host = headers.get(HOST).cloned();
         for (name, value) in self.lines(host.as_ref()) {
@@ -58,7 +58,8 @@ impl Forwarding {
 }
 
 impl Peer {
-    /// Returns the peer at `address`, believed about others if one of `trusted` contains it.
+    /// Returns the peer at `address`; its statements about others are believed if one of `trusted`
+    /// contains it.
     pub fn new(address: IpAddr, is_tls: bool, trusted: &Arc<[Network]>) -> Self {
         let address = address.to_canonical();
         let scheme = if is_tls { "https" } else { "http" };
@@ -90,9 +91,9 @@ impl Peer {
         said.map_or(self.is_tls, |proto| proto.eq_ignore_ascii_case(b"https"))
     }
 
-    /// Returns the address of the client: the peer's own, or the last that a trusted one names and
-    /// that is not trusted itself. What cannot be read there is a stranger all the same, and no
-    /// proxy of ours.
+    /// Returns the client's address: the peer's own, or the last address that a trusted peer names
+    /// and that is not itself trusted. An unreadable entry counts as a stranger, never as a trusted
+    /// proxy.
     pub fn client(&self, headers: &HeaderMap) -> IpAddr {
         let Some(trusted) = &self.trusted else { return self.ip };
         let alone = forwarded_alone(headers).map(|element| parameter(element, b"for").unwrap_or_default());
@@ -107,19 +108,20 @@ impl Peer {
         client
     }
 
-    /// Returns what is said of it beside the headers of its requests; `None`, where it is believed:
-    /// then all is in them.
+    /// Returns what to tell the application beside the request's headers; `None` for a trusted
+    /// peer, whose headers already tell it.
     pub fn forwarding(&self) -> Option<Arc<Forwarding>> {
         self.trusted.is_none().then(|| Arc::clone(&self.forwarding))
     }
 
-    /// Returns whether it is believed about others: its connections carry requests of many.
+    /// Returns whether its statements about others are believed: its connections carry requests of
+    /// many clients.
     pub fn is_trusted(&self) -> bool {
         self.trusted.is_some()
     }
 
-    /// Returns what a peer nobody has named says of whom it stands for: the first address it names.
-    /// It is a word, and can be anybody's.
+    /// Returns whom a peer that is not trusted claims to stand for: the first address it names.
+    /// Anybody can claim anything.
     pub fn says<'a>(&self, headers: &'a HeaderMap) -> Option<&'a [u8]> {
         if self.is_trusted() {
             return None;
@@ -134,7 +136,7 @@ pub fn is_in(address: IpAddr, networks: &[Network]) -> bool {
     networks.iter().any(|network| network.contains(address))
 }
 
-/// Returns whether an address is of no public network: it may be a balancer's, and stand for all
+/// Returns whether an address is not public: it may belong to a load balancer and stand for all
 /// visitors.
 pub fn is_private(address: IpAddr) -> bool {
     match address.to_canonical() {
@@ -143,8 +145,8 @@ pub fn is_private(address: IpAddr) -> bool {
     }
 }
 
-/// Returns whether a request shows that it comes from a page of the same site: browsers say so, and
-/// strangers do not unless they lie.
+/// Returns whether a request shows that it comes from a page of the same site. Browsers say so in a
+/// header; other clients can only forge it.
 pub fn is_from_own_page(parts: &request::Parts) -> bool {
     if let Some(site) = parts.headers.get("sec-fetch-site") {
         return site.as_bytes() == b"same-origin";
@@ -168,7 +170,7 @@ pub(crate) fn address_of(text: &[u8]) -> Option<IpAddr> {
     bare.parse().ok().or_else(|| text.parse::<std::net::SocketAddr>().ok().map(|address| address.ip()))
 }
 
-/// Returns the elements of `Forwarded`, where nothing else says who the client is.
+/// Returns the elements of `Forwarded`, if no other header says who the client is.
 pub(crate) fn forwarded_alone(headers: &HeaderMap) -> impl DoubleEndedIterator<Item = &[u8]> {
     let is_alone =
         [X_FORWARDED_FOR, X_FORWARDED_PROTO, X_FORWARDED_HOST].iter().all(|name| !headers.contains_key(name));

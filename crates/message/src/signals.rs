@@ -1,22 +1,23 @@
-//! What the application says to the gateway in headers of its answers, and what it is told in those
-//! of its requests.
+//! Signals between the application and the gateway, in headers of answers and of requests.
 //!
 //! | header of an answer | says |
 //! |---|---|
-//! | `Suimon-Session: end` | the session has ended: its place is free |
-//! | `Suimon-Session: checkout` | its visitor pays: it goes first in every queue |
-//! | `Suimon-Session: weight=N` | it is worth N others, 1 to 100, of the first that says so |
-//! | `Suimon-Line: closed` | sold out: everybody who waits is told so, and no number is drawn |
-//! | `Suimon-Line: open` | and the contrary |
-//! | `Suimon-Pass: once` | of the page where passes are to be had: its visitor may draw a number |
-//! | `Suimon-Pass: account=NAME` | of that page: who they are, of whom one place at a time is enough |
+//! | `Suimon-Session: end` | the session has ended and gives up its place |
+//! | `Suimon-Session: checkout` | the visitor is paying: the session goes first in every queue |
+//! | `Suimon-Session: weight=N` | the session counts as N sessions, 1 to 100; the first such header
+//! counts |
+//! | `Suimon-Line: closed` | sold out: waiting visitors are told so, and no tickets are issued |
+//! | `Suimon-Line: open` | no longer sold out |
+//! | `Suimon-Pass: once` | on the page that gives passes: its visitor may get one ticket |
+//! | `Suimon-Pass: account=NAME` | on that page: the visitor has this account, which may hold one
+//! place at a time |
 //!
-//! | header of a request | tells |
+//! | header of a request | says |
 //! |---|---|
 //! | `Suimon-Waiting: N` | visitors who wait to be admitted, in line and held |
 //! | `Suimon-Held: N` | milliseconds this request was held |
 //!
-//! None of them ever reaches a client, or comes from one: `headers` sees to it.
+//! None of them is ever passed to a client or accepted from one: `headers` removes them.
 
 use crate::lists::list;
 use http::header::{HeaderMap, HeaderName};
@@ -34,18 +35,18 @@ pub const HELD: HeaderName = HeaderName::from_static("suimon-held");
 /// The longest name of an account, bytes.
 const ACCOUNT_MAX: usize = 200;
 
-/// What the application says of a visitor who may draw a number.
+/// What the application says of a visitor who may get a ticket.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PassGrant {
-    /// One number.
+    /// One ticket.
     Once,
-    /// They are who has this name, and may have one place at a time.
+    /// The visitor has the account of this name, which may hold one place at a time.
     Account(String),
 }
 
-/// Returns what is said of a visitor who may draw a number.
+/// Returns what the application says of a visitor who may get a ticket.
 pub fn pass_grant(headers: &HeaderMap) -> Option<PassGrant> {
-    // A name is taken as it stands, commas and all.
+    // A name is taken whole, including commas.
     let word = headers.get(PASS)?.to_str().ok()?.trim_ascii();
     if word == "once" {
         return Some(PassGrant::Once);
@@ -54,7 +55,7 @@ pub fn pass_grant(headers: &HeaderMap) -> Option<PassGrant> {
     (1..=ACCOUNT_MAX).contains(&name.len()).then(|| PassGrant::Account(name.to_owned()))
 }
 
-/// Returns what is said of the session.
+/// Returns the signals about the session.
 pub fn session_signals(headers: &HeaderMap) -> impl Iterator<Item = SessionSignal> {
     list(headers, &SESSION).filter_map(|word| match word {
         "end" => Some(SessionSignal::Ends),
@@ -66,7 +67,7 @@ pub fn session_signals(headers: &HeaderMap) -> impl Iterator<Item = SessionSigna
     })
 }
 
-/// Returns what is said of the line; the last word counts.
+/// Returns the command for the line; the last one counts.
 pub fn line_command(headers: &HeaderMap) -> Option<Command> {
     let commands = list(headers, &LINE).filter_map(|word| match word {
         "closed" => Some(Command::Close),
@@ -120,7 +121,7 @@ mod tests {
                 headers.append(&PASS, line);
             }
             for word in session_signals(&headers) {
-                // Said again as it was understood, it is understood the same.
+                // Written again as it was understood, it is understood the same.
                 let said = match word {
                     SessionSignal::Ends => "end".to_owned(),
                     SessionSignal::Checkout => "checkout".to_owned(),

@@ -1,8 +1,8 @@
-//! What a request must be before anything else looks at it.
+//! What a request must fulfil before anything else reads it.
 //!
-//! Everything a second HTTP parser behind us could read differently is refused here rather than
-//! repaired. What the HTTP library refuses by itself (bad line folding, control characters, broken
-//! lengths) never gets this far; what it repairs in silence is caught in `framing`.
+//! What another HTTP parser behind the gateway could read differently is refused, not repaired. The
+//! HTTP library itself refuses bad line folding, control characters and broken lengths; what it
+//! silently repairs is caught in `framing`.
 
 use http::header::{COOKIE, EXPECT, HOST, TRANSFER_ENCODING};
 use http::request::Parts;
@@ -12,10 +12,10 @@ use suimon_params::Limits;
 /// What is wrong with a request. The client's fault; the same request will fail again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RequestFault {
-    /// The head is no HTTP/1, or could be read in more than one way: found by the HTTP library or
-    /// by `framing`.
+    /// The head is not HTTP/1, or could be read in more than one way. The HTTP library or `framing`
+    /// found it.
     BadHead,
-    /// A balancer's connection does not begin with the header that it is set to send.
+    /// A load balancer's connection lacks the PROXY protocol header that it is configured to send.
     NoProxyHeader,
     /// The head is longer, or has more headers, than is accepted.
     HeadTooLarge,
@@ -51,8 +51,8 @@ pub enum RequestFault {
     BodyTimeout,
 }
 
-/// Checks a request's head. `limits` are those on the head and on a declared length;
-/// `names_protocol`: over HTTP/2, whether it names a protocol for a tunnel.
+/// Checks a request's head. `limits` bound the head and a declared length; `names_protocol`:
+/// whether an HTTP/2 request names a protocol for a tunnel.
 pub fn validate(parts: &Parts, limits: &Limits, names_protocol: bool) -> Result<(), RequestFault> {
     if has_too_many_headers(parts, limits.headers) {
         return Err(RequestFault::HeadTooLarge);
@@ -78,8 +78,8 @@ pub fn validate(parts: &Parts, limits: &Limits, names_protocol: bool) -> Result<
     Ok(())
 }
 
-/// Returns whether there are more than `max` lines of headers. In HTTP/2 browsers send each cookie
-/// on a line of its own, which are one here.
+/// Returns whether there are more than `max` header lines. In HTTP/2 browsers send each cookie on a
+/// line of its own; here they count as one.
 fn has_too_many_headers(parts: &Parts, max: usize) -> bool {
     parts.headers.len() > max && {
         let cookies = parts.headers.get_all(COOKIE).iter().count();
@@ -113,9 +113,9 @@ fn host(parts: &Parts) -> Result<(), RequestFault> {
         return Err(RequestFault::ManyHosts);
     }
     let authority = parts.uri.authority().map(|authority| authority.as_str().as_bytes());
-    // Before HTTP/2 the target's authority is no substitute: the header itself is required.
+    // Before HTTP/2 the target's authority does not replace `Host`: the header is required.
     let Some(named) = host.map(http::HeaderValue::as_bytes).or(authority.filter(|_| is_h2(parts))) else {
-        // HTTP/1.0 asks for no host, and health checks of balancers send none.
+        // HTTP/1.0 does not require a host, and load balancers' health checks send none.
         let needs_none = parts.version == Version::HTTP_10 && authority.is_none();
         return if needs_none { Ok(()) } else { Err(RequestFault::NoHost) };
     };

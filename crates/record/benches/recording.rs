@@ -1,7 +1,7 @@
-//! What a recording costs a request on its way through the gate: the same requests without and with
-//! one; and what it costs to write down all of a gate's state, once in a segment.
+//! What a recording costs: per request, the same requests without and with one; and per segment,
+//! writing down all of a gate's state once.
 //!
-//! Claim: under a hundred nanoseconds a request; under half a millisecond per thousand sessions
+//! Claim: under a hundred nanoseconds per request; under half a millisecond per thousand sessions
 //! under way. `cargo bench -p suimon-record`.
 
 #![allow(missing_docs)] // criterion's macro writes a public function without one
@@ -14,8 +14,7 @@ use suimon_record::{Encoder, Event};
 
 const ROUTES: u32 = 5;
 
-/// A gate with sessions that have been learned from, and a recording or none, as the gateway has
-/// it.
+/// A gate that has learned from sessions, with a recording as the gateway has it, or with none.
 struct Bench {
     gate: Gate,
     recorder: Option<Encoder>,

@@ -1,15 +1,15 @@
-//! A running hash of what a gate answered: who was started, who refused and who waits in line.
-//! Decisions have one of their own, the trace.
+//! A running hash of what a gate answered: which requests it started, refused or queued. Decisions
+//! have a hash of their own, the trace.
 
 use suimon_gate::Output;
 use suimon_line::PositionStatus;
 
-/// Equal answers in equal order, equal hashes.
+/// Equal answers in equal order give equal hashes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Answers(u64);
 
 impl Answers {
-    /// Folds in one output; a decision changes nothing, as it is in the trace.
+    /// Folds in one output. A decision changes nothing: it is in the trace.
     pub fn fold(&mut self, output: &Output) {
         match output {
             Output::Start(start) => {
@@ -49,7 +49,7 @@ impl Answers {
         self.0
     }
 
-    /// One multiplication, as it is paid for each request; a hash against chance, not against
+    /// One multiplication, since every request pays for it: a hash against chance, not against
     /// malice.
     fn word(&mut self, word: u64) {
         self.0 = (self.0.rotate_left(29) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);

@@ -1,15 +1,15 @@
-//! The frame: a file begins with [`MAGIC`] and [`VERSION`], and then is one block after another.
+//! The frame: a file begins with [`MAGIC`] and [`VERSION`], followed by blocks.
 //!
 //! ```text
 //! kind 1 byte · length of content, 4 bytes · CRC-32 of kind, length and content, 4 bytes · content
 //! ```
 //!
-//! Numbers of fixed length have their low byte first.
+//! Numbers of fixed length are little-endian.
 
 use crate::damage::{Damage, What};
 
-/// How every recording begins. The first byte is not text and the last a line's end, so that a
-/// transfer which takes it for text is noticed.
+/// How every recording begins. The first byte is not text and the last is a line feed, so that a
+/// transfer that treats the file as text is detected.
 pub const MAGIC: [u8; 8] = *b"\x96suimon\n";
 /// Length of magic and version.
 pub(crate) const PREFIX: usize = MAGIC.len() + 2;
@@ -28,7 +28,7 @@ pub(crate) enum BlockKind {
     End = b'z',
 }
 
-/// Returns whether a file that begins with these bytes is a recording, of whatever version.
+/// Returns whether a file that begins with these bytes is a recording, of any version.
 pub fn is_recording(beginning: &[u8]) -> bool {
     beginning.starts_with(&MAGIC)
 }
@@ -71,7 +71,7 @@ pub(crate) fn unframe(bytes: &[u8], at: usize) -> Result<(BlockKind, &[u8], usiz
     Ok((kind, content, at + FRAME + length))
 }
 
-/// Puts this program's version and the right checksums wherever they belong, for the fuzzer.
+/// Corrects the version and all checksums, for the fuzzer.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn seal(bytes: &mut [u8]) {
     let Some(version) = bytes.get_mut(MAGIC.len()..PREFIX) else { return };

@@ -1,4 +1,4 @@
-//! What is wrong with bytes that are not a recording, or not a whole one.
+//! What is wrong with bytes that are not a recording, or only a part of one.
 
 use std::fmt;
 use suimon_model::persist::Broken;
@@ -18,24 +18,24 @@ pub struct Damage {
 /// What can be wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum What {
-    /// It does not begin as a recording does.
+    /// It does not begin like a recording.
     Foreign,
-    /// It is in a format of another version.
+    /// Its format is of another version.
     Version(u16),
-    /// It stops before its end: the gateway was killed, still writes, or the file was cut.
+    /// It stops before its end: the gateway was killed or is still writing, or the file was cut.
     CutOff,
-    /// What is there is not what was written.
+    /// The content differs from what was written.
     Checksum,
     /// A block is longer than any may be.
     TooLong,
-    /// A block of a kind that there is not, or not here.
+    /// A block of an unknown kind, or of one that may not be here.
     Misplaced,
-    /// What a block holds is not what it should be.
+    /// A block's content is invalid.
     Content(&'static str),
 }
 
 impl Damage {
-    /// Returns what broke in a block whose content begins at `base`.
+    /// Returns the damage in a block whose content begins at `base`.
     pub(crate) fn inside(base: usize, broken: Broken) -> Self {
         Damage { at: base + broken.at, what: What::Content(broken.why) }
     }

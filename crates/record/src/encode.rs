@@ -9,7 +9,7 @@ use suimon_gate::Output;
 use suimon_model::persist::Writer;
 use suimon_model::{Instant, TraceHash};
 
-/// A block with this much in it is full: what one call of the gate can add at most still fits into
+/// A block with this much in it is full. The most that one call of the gate can add still fits into
 /// [`BLOCK_BYTES_MAX`].
 pub const BLOCK_FULL: usize = 60 << 10;
 
@@ -23,7 +23,7 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Adds one event. The gate is to be told of it too.
+    /// Adds one event. The caller also tells the gate of it.
     pub fn push(&mut self, at: Instant, event: &Event) {
         let at = at.as_nanos();
         if self.events == 0 {
@@ -35,7 +35,7 @@ impl Encoder {
         self.events += 1;
     }
 
-    /// Takes note of what the gate answered.
+    /// Notes what the gate answered.
     pub fn answer(&mut self, output: &Output) {
         self.answers.fold(output);
     }
@@ -50,8 +50,8 @@ impl Encoder {
         self.out.len() >= BLOCK_FULL
     }
 
-    /// Ends the block, once the gate has answered all it holds; `trace` is the gate's. Returns its
-    /// content, and goes on in `buffer`.
+    /// Ends the block, after the gate has answered all events in it; `trace` is the gate's. Returns
+    /// the block's content; the next block is written into `buffer`.
     pub fn seal(&mut self, trace: TraceHash, mut buffer: Vec<u8>) -> Vec<u8> {
         buffer.clear();
         let mut out = std::mem::replace(&mut self.out, Writer::over(buffer));
@@ -62,21 +62,20 @@ impl Encoder {
         out.into_bytes()
     }
 
-    /// Begins a segment: answers are counted anew.
+    /// Begins a segment: its answers are hashed from zero.
     pub fn restart(&mut self) {
         self.answers = Answers::default();
     }
 }
 
-/// Returns the beginning of a segment: what the file is, what was recorded, and the gate's state
-/// when it began.
+/// Returns the beginning of a segment: the header, the names, and the gate's state at that moment.
 pub fn begin(header: &Header, snapshot: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(snapshot.len() + 4096);
     out.extend_from_slice(&MAGIC);
     out.extend_from_slice(&VERSION.to_le_bytes());
     let mut content = Writer::default();
     header.save(snapshot.len(), &mut content);
-    // Names of ten thousand routes are more than a block holds, so the header takes as many as it
+    // The names of ten thousand routes exceed one block, so the header takes as many blocks as it
     // needs.
     let content = content.into_bytes();
     content.chunks(BLOCK_FULL).for_each(|part| frame(BlockKind::Header, part, &mut out));
@@ -84,8 +83,8 @@ pub fn begin(header: &Header, snapshot: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Returns a block of events, from the content that [`Encoder::seal`] returned; nothing for more
-/// than fits into one, which only a recording that has to end at once can come to.
+/// Returns a block of events, from the content that [`Encoder::seal`] returned. Returns nothing if
+/// the content exceeds a block, which happens only in a recording that has to end at once.
 pub fn events(content: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(content.len() + 16);
     if content.len() <= BLOCK_BYTES_MAX {

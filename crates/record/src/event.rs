@@ -1,18 +1,18 @@
-//! One call that changes a gate, in as few bytes as it can be told in.
+//! One call that changes a gate, in as few bytes as possible.
 //!
 //! ```text
 //! tag, 1 byte · nanoseconds since the event before, signed · what else the tag asks for
 //! ```
 //!
-//! The time is signed because a shell reads its clock before it takes its lock: of two threads the
-//! later may go first.
+//! The time is signed because a shell reads its clock before it takes its lock: of two threads, the
+//! one that read it later may get the lock first.
 
 use suimon_gate::{Adoption, Arrival, KindParams, Membership, RouteMode, SessionSignal};
 use suimon_line::{Command, Position};
 use suimon_model::persist::{Broken, Persist, Reader, Writer};
 use suimon_model::{Duration, Failure, KindId, Outcome, RequestId, RouteId, SessionId};
 
-/// A longer name of a route or a kind is cut.
+/// The longest name of a route or a kind; a longer one is cut.
 pub const NAME_BYTES_MAX: usize = 256;
 
 /// One call that changes a gate.
@@ -20,7 +20,7 @@ pub const NAME_BYTES_MAX: usize = 256;
 pub enum Event {
     /// `Gate::declare_route`, or `Gate::declare_mixed_route`.
     Route {
-        /// Whether it is shared by whatever has none of its own.
+        /// Whether it is shared by all requests that have no route of their own.
         is_mixed: bool,
         /// What the gate does there.
         mode: RouteMode,
@@ -29,7 +29,7 @@ pub enum Event {
     },
     /// `Gate::renew_route`.
     Renewed {
-        /// The number that is another route's from now on.
+        /// The number that now belongs to another route.
         route: RouteId,
         /// What the gate does there.
         mode: RouteMode,
@@ -38,9 +38,9 @@ pub enum Event {
     },
     /// `Gate::begin_with_limit_of`.
     LimitOf {
-        /// The route that begins.
+        /// The new route.
         route: RouteId,
-        /// The one whose limit it begins with.
+        /// The route whose limit it takes over.
         other: RouteId,
     },
     /// `Gate::declare_kind`.
@@ -137,17 +137,18 @@ const LEASED: u8 = 1;
 /// Added to [`MEMBER`] where the request ends its session.
 const ENDS: u8 = 2;
 
-/// By their number behind [`FAILED`].
+/// In the order of their numbers, counted from [`FAILED`].
 const FAILURES: [Failure; 4] =
     [Failure::Connection, Failure::Timeout, Failure::ServerError, Failure::BadRequest];
 
-/// Returns a name of bounded length: a longer one's beginning.
+/// Returns a name cut to the bounded length.
 pub fn name_cut(name: &str) -> &str {
     &name[..name.floor_char_boundary(NAME_BYTES_MAX)]
 }
 
 impl Event {
-    /// Appends it, `at` nanoseconds after the origin, after one at `before`.
+    /// Appends the event, which happened `at` nanoseconds after the origin; the previous one was at
+    /// `before`.
     pub(crate) fn encode(&self, before: u64, at: u64, out: &mut Writer) {
         out.raw(&[self.tag()]);
         out.step(before, at);
@@ -218,7 +219,7 @@ impl Event {
         }
     }
 
-    /// Takes one that follows an event at `before`. Returns when it was, too.
+    /// Reads one event, with its time; the previous event was at `before`.
     pub(crate) fn decode(before: u64, from: &mut Reader<'_>) -> Result<(u64, Event), Broken> {
         let [tag] = from.array()?;
         let at = from.step(before)?;

@@ -1,14 +1,14 @@
-//! What must hold of whatever is read as a recording, for a fuzzer to break: `fuzz/` feeds it, and
-//! the test here replays what it has found.
+//! What must hold for any bytes that are read as a recording. `fuzz/` feeds it, and the test here
+//! replays what the fuzzer has found.
 
 use crate::{BLOCK_BYTES_MAX, Block, Damage, Encoder, Event, Header, Part, Segment, SegmentEnd, block};
 use std::sync::LazyLock;
 use suimon_gate::{Gate, Params};
 use suimon_model::{Instant, TraceHash};
 
-/// Bytes are a recording or refused with the place at which they are not. So are they with this
-/// program's version and checksums that hold, which a fuzzer does not find out by itself, and as
-/// the events of one.
+/// Bytes are either a recording or are refused with the place of the damage. The same holds for
+/// these bytes with this program's version and right checksums, which a fuzzer does not find by
+/// itself, and for these bytes as a block of events.
 pub fn recording(bytes: &[u8]) {
     read(bytes);
     read(&sealed(bytes));
@@ -34,7 +34,7 @@ fn read(bytes: &[u8]) {
         Ok(segment) => segment,
         Err(damage) => return is_inside(damage),
     };
-    // Replaying reports what is refused here.
+    // A replay reports what is refused here.
     let _ = Gate::restore(segment.header.params.clone(), &segment.snapshot);
     for part in segment.parts() {
         match part {
@@ -45,10 +45,9 @@ fn read(bytes: &[u8]) {
     }
 }
 
-/// Events are no more than there are bytes, and those that are read are written as ones that say
-/// the same.
+/// There are no more events than bytes, and an event that is read and written again says the same.
 fn events(block: &Block<'_>, bytes: usize) -> Result<(), Damage> {
-    // What is wrong is said once, and comes last.
+    // Damage is reported once, as the last item.
     let all: Vec<_> = block.events().take(bytes + 2).collect();
     assert!(all.len() <= bytes + 1, "{} events", all.len());
     let all: Vec<(Instant, Event)> = all.into_iter().collect::<Result<_, _>>()?;

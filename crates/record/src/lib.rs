@@ -1,9 +1,8 @@
-//! What happens to a gate, as bytes, and back: everything that is needed to let the same decisions
-//! be made again.
+//! What happens to a gate, as bytes, and back: all that is needed to repeat its decisions.
 //!
-//! Whatever bytes are read, they are either a recording or refused with the place at which they are
-//! not; nothing here panics, and nothing is held for a length that the bytes do not bear out.
-//! `docs/recording.md` tells the format.
+//! Any bytes are either read as a recording or refused with the place of the damage. Nothing here
+//! panics, and no memory is reserved for a length that the bytes do not bear out.
+//! `docs/recording.md` describes the format.
 //!
 //! - [`Event`]: one call that changes a gate; [`TAGS`] lists how each begins. [`Encoder`] packs them
 //!   into blocks, each with a [`Mark`] at its end: a hash of what the gate has decided until there.

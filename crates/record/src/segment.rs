@@ -8,19 +8,19 @@ use suimon_gate::Params;
 use suimon_model::persist::{Broken, Persist, Reader, Writer};
 use suimon_model::{Duration, Instant};
 
-/// The most bytes of a header: names of ten thousand routes and of all kinds.
+/// The most bytes of a header: the names of ten thousand routes and of all kinds.
 const HEADER_BYTES_MAX: usize = 4 << 20;
 /// Length of a [`Mark`].
 const MARK: usize = 20;
 
-/// What a segment says of itself.
+/// The header of a segment.
 #[derive(Clone, Debug, Default)]
 pub struct Header {
     /// The version of the program that wrote it. Another program's laws may decide otherwise.
     pub program: String,
-    /// Tells one run of a gateway from the next: its start, in nanoseconds since 1970.
+    /// Distinguishes one run of a gateway from the next: its start, in nanoseconds since 1970.
     pub run: u64,
-    /// Counts up, from run to run too.
+    /// The segment's number; it goes on counting across runs.
     pub segment: u64,
     /// When it begins, by the gate's clock.
     pub at: Instant,
@@ -28,7 +28,7 @@ pub struct Header {
     pub since_1970: Duration,
     /// What the gate was told before it started.
     pub params: Params,
-    /// Names of the routes there were when it began, in the order of their ids.
+    /// Names of the routes that existed when it began, in the order of their ids.
     pub routes: Vec<String>,
     /// Names of the kinds of session, likewise.
     pub kinds: Vec<String>,
@@ -46,7 +46,7 @@ pub struct Segment<'a> {
     begin: usize,
 }
 
-/// The parts of a segment. After the end, or after damage, there is nothing more.
+/// The parts of a segment. The iterator ends after the end part, or after damage.
 #[derive(Clone, Debug)]
 pub struct Parts<'a> {
     bytes: &'a [u8],
@@ -84,7 +84,7 @@ pub struct Mark {
     pub answers: u64,
 }
 
-/// The events of a block. After damage there is nothing more.
+/// The events of a block. The iterator ends after damage.
 #[derive(Clone, Debug)]
 pub struct Events<'a> {
     from: Reader<'a>,
@@ -96,15 +96,15 @@ pub struct Events<'a> {
 /// Why a segment ends where it does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SegmentEnd {
-    /// The gateway ended in good order.
+    /// The gateway shut down in good order.
     Closed,
-    /// It was long enough; the next one goes on.
+    /// It was long enough; the next segment continues.
     Continued,
     /// The disk could not keep up.
     TooSlow,
-    /// The file could not be written any more.
+    /// Writing to the file failed.
     WriteFailed,
-    /// The gate's state could not be put at the beginning of the next.
+    /// The gate's state could not be saved for the beginning of the next segment.
     NoSnapshot,
 }
 
@@ -122,7 +122,7 @@ impl SegmentEnd {
         self as u8
     }
 
-    /// Returns the ending with this number.
+    /// Returns the reason with this number.
     pub fn from_code(code: u8) -> Option<SegmentEnd> {
         SegmentEnd::ALL.into_iter().find(|ending| ending.code() == code)
     }
@@ -153,8 +153,8 @@ impl Header {
         snapshot_bytes.save(out);
     }
 
-    /// Returns the run and the number of the segment that begins with these bytes, if they are of a
-    /// format this program reads and the segment's first block is whole.
+    /// Returns the run and the number of the segment that begins with these bytes. `None` if this
+    /// program does not read its format or its first block is not whole.
     pub fn place_of(beginning: &[u8]) -> Option<(u64, u64)> {
         let version: [u8; 2] = beginning.strip_prefix(&MAGIC)?.first_chunk().copied()?;
         let (BlockKind::Header, content, _) = unframe(beginning, PREFIX).ok()? else { return None };
@@ -184,14 +184,14 @@ impl Header {
 }
 
 impl<'a> Segment<'a> {
-    /// Reads the beginning of a segment: all up to its first event.
+    /// Reads the beginning of a segment: all that precedes its first event.
     ///
     /// # Errors
-    /// Returns [`Damage`] if the bytes are not the beginning of one.
+    /// Returns [`Damage`] if the bytes are not the beginning of a segment.
     pub fn read(bytes: &'a [u8]) -> Result<Segment<'a>, Damage> {
         if !block::is_recording(bytes) {
             let alike = bytes.iter().zip(MAGIC).take_while(|(a, b)| **a == *b).count();
-            // A beginning of the beginning is a file that was cut there.
+            // A file with only a part of the magic was cut there.
             let cut = alike == bytes.len() && !bytes.is_empty();
             return Err(Damage { at: alike, what: if cut { What::CutOff } else { What::Foreign } });
         }
@@ -209,7 +209,7 @@ impl<'a> Segment<'a> {
             Err(_) if after_header == bytes.len() => {
                 return Err(Damage { at: after_header, what: What::CutOff });
             }
-            // Something else stands where it should begin.
+            // Something else is in the header's place.
             Err(_) if after_header == PREFIX => {
                 return Err(Damage { at: PREFIX, what: What::Misplaced });
             }
@@ -232,7 +232,7 @@ impl<'a> Segment<'a> {
     }
 }
 
-/// Returns the contents of all blocks of `kind` from `at` on, put together, and where they end.
+/// Returns the joined contents of all blocks of `kind` from `at` on, and where they end.
 fn gather(
     bytes: &[u8],
     mut at: usize,
@@ -240,8 +240,7 @@ fn gather(
     bytes_max: usize,
 ) -> Result<(Vec<u8>, usize), Damage> {
     let mut gathered = Vec::new();
-    // The kind is looked at first: what follows the last of them may be damaged without concern to
-    // these.
+    // The kind is checked first: damage in the next block of another kind does not affect these.
     while bytes.get(at) == Some(&(kind as u8)) {
         let (_, content, next) = unframe(bytes, at)?;
         if gathered.len() + content.len() > bytes_max {
@@ -310,7 +309,7 @@ impl Iterator for Events<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.left == 0 {
-            // Said once: there is more than the mark counts.
+            // Reported once: the block holds more than the mark counts.
             let rest = self.from.finish().err()?;
             self.from = Reader::new(&[]);
             return Some(Err(Damage::inside(self.base, rest)));

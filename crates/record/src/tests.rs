@@ -1,5 +1,5 @@
-//! What is written is what is read; and whatever else is read, nothing panics and what is wrong is
-//! told with its place.
+//! What is written is read back. Other bytes never cause a panic: the damage is reported with its
+//! place.
 
 use super::*;
 use proptest::prelude::*;
@@ -129,7 +129,7 @@ fn header() -> Header {
     }
 }
 
-/// A whole segment with these events, `per_block` to a block.
+/// A whole segment with these events, `per_block` events in each block.
 fn segment(events: &[(u64, Event)], per_block: usize) -> Vec<u8> {
     let gate = Gate::new(Params::default(), Instant::ORIGIN);
     let mut file = begin(&header(), &gate.save().unwrap());
@@ -142,7 +142,7 @@ fn segment(events: &[(u64, Event)], per_block: usize) -> Vec<u8> {
     file
 }
 
-/// Reads everything there is to read.
+/// Reads all events.
 fn read(bytes: &[u8]) -> Result<Vec<(u64, Event)>, Damage> {
     let segment = Segment::read(bytes)?;
     let mut all = Vec::new();
@@ -186,7 +186,7 @@ fn every_tag_is_in_one_row_of_the_table_and_every_row_is_read() {
     let is_known = |tag: u8| {
         let bytes = [tag, 0];
         let mut from = suimon_model::persist::Reader::new(&bytes);
-        // What follows is cut off; what matters is whether the tag was one.
+        // The rest is cut off; what matters is whether the tag was valid.
         let why = Event::decode(0, &mut from).map_err(|broken| format!("{broken:?}"));
         !why.is_err_and(|why| why.contains("there is no such event"))
     };
@@ -244,7 +244,7 @@ proptest! {
         file.extend(super::events(&content));
         file.extend(end(SegmentEnd::Closed));
         let _ = read(&file);
-        // As a header, too.
+        // The same bytes, as a recording's header.
         let mut headed = MAGIC.to_vec();
         headed.extend(VERSION.to_le_bytes());
         block::frame(block::BlockKind::Header, &content, &mut headed);

@@ -1,4 +1,5 @@
-//! Routes found from traffic: a tree of path segments, bounded in depth and in names side by side.
+//! Routes found from traffic: a tree of path segments, with bounds on its depth and on the names in
+//! one place.
 
 use crate::pattern::folded;
 use crate::spelling::segments;
@@ -7,29 +8,29 @@ use http::Method;
 use std::collections::HashMap;
 use suimon_model::RouteId;
 
-/// The place in the table that a route gets.
+/// The place in the table that a new route gets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TableSlot {
     /// The next free one.
     New(RouteId),
-    /// That of a route which is asked for less.
+    /// The place of an existing route that gets fewer requests.
     Of(RouteId),
 }
 
-/// Path segments looked at; deeper paths are `other` unless declared.
+/// The most path segments that are compared; deeper paths are `other` unless declared.
 pub(crate) const DEPTH_MAX: usize = 12;
-/// Bytes of a literal segment; longer ones are identifiers.
+/// The most bytes of a literal segment; longer ones are identifiers.
 pub(crate) const SEGMENT_MAX: usize = 40;
-/// Names side by side; from then on new ones count as identifiers.
+/// The most names in one place of the tree; further ones count as identifiers.
 pub(crate) const SIBLINGS_MAX: usize = 32;
 
 /// Routes found from traffic: a tree of path segments.
 #[derive(Debug)]
 pub(crate) struct DiscoveredRoutes {
     pub(crate) nodes: Vec<Node>,
-    /// All there are, those included that are not found.
+    /// All routes, including those that were not found from traffic.
     pub(crate) routes: usize,
-    /// Those that are found, in the order of their indices.
+    /// The routes found from traffic, in the order of their indices.
     pub(crate) templates: Vec<(Method, Template)>,
     pub(crate) turnover: RouteReplacement,
 }
@@ -45,7 +46,7 @@ pub(crate) struct Node {
 }
 
 impl DiscoveredRoutes {
-    /// Returns the tree of nothing, where there are `routes` that are not found.
+    /// Returns an empty tree, beside which `routes` other routes exist.
     pub(crate) fn new(routes: usize) -> Self {
         DiscoveredRoutes {
             nodes: vec![Node::default()],
@@ -71,11 +72,12 @@ impl DiscoveredRoutes {
         {
             return Some(*next);
         }
-        // Where names abound, an unknown one is an identifier; elsewhere it is a path not seen yet.
+        // In a full place an unknown name counts as an identifier; elsewhere it is a path that is
+        // still unknown.
         if is_identifier(segment) || node.literal.len() >= SIBLINGS_MAX { node.identifier } else { None }
     }
 
-    /// Returns what a path that has no route would be found as.
+    /// Returns the template that a path without a route would get.
     pub(crate) fn template_of(&self, path: &str) -> Template {
         let mut at = Some(0);
         let mut template = vec![];
@@ -91,7 +93,7 @@ impl DiscoveredRoutes {
         template
     }
 
-    /// Gives a route its place; `first` is the index of the first that is found.
+    /// Gives a route its place; `first` is the index of the first route found from traffic.
     pub(crate) fn seat(&mut self, seat: TableSlot, first: usize, method: Method, template: Template) {
         match seat {
             TableSlot::New(index) => {
@@ -128,7 +130,7 @@ impl DiscoveredRoutes {
     }
 }
 
-/// Returns how a route found from traffic is written and shown.
+/// Returns the name under which a route found from traffic is written and shown.
 pub(crate) fn name_of(method: &Method, template: &Template) -> String {
     let mut name = format!("{method} ");
     for segment in template {
@@ -141,7 +143,7 @@ pub(crate) fn name_of(method: &Method, template: &Template) -> String {
     name
 }
 
-/// Returns whether a path segment looks like it names one thing among many.
+/// Returns whether a path segment looks like an identifier: the name of one thing among many.
 pub(crate) fn is_identifier(segment: &str) -> bool {
     let bytes = segment.as_bytes();
     if bytes.len() > SEGMENT_MAX {
@@ -151,10 +153,10 @@ pub(crate) fn is_identifier(segment: &str) -> bool {
     let is_hex = bytes.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'-');
     let has_capitals = bytes.iter().any(u8::is_ascii_uppercase) && bytes.iter().any(u8::is_ascii_lowercase);
     digits == bytes.len()
-        // Dates, article numbers, slugs with a number.
+        // Dates, article numbers, slugs that contain a number.
         || digits >= 3
         || (is_hex && bytes.len() >= 12)
         || (bytes.len() >= 20 && (digits > 0 || has_capitals) && !bytes.contains(&b'.'))
-        // Free text and addresses.
+        // Free text and e-mail addresses.
         || bytes.iter().any(|byte| b"%@+".contains(byte) || !byte.is_ascii_graphic())
 }

@@ -1,14 +1,14 @@
 //! Which route a request is for: declared, found from traffic, or `other`.
 //!
-//! A path becomes a template by replacing what looks like an identifier: numbers, UUIDs, dates,
-//! hashes, long tokens. A path joins the table only once the application has answered it well, so
-//! that a scanner's guesses cannot fill it. The table is bounded three ways: in routes
-//! (`turnover.rs`), in depth, and in names side by side: a place with many names
-//! (`/shoes/red-sneaker`, `/shoes/blue-boot`, …) holds identifiers too, however they look.
+//! A path becomes a template: whatever looks like an identifier (numbers, UUIDs, dates, hashes,
+//! long tokens) is replaced. A path joins the table only after the application has answered it
+//! well, so that a scanner's guesses cannot fill it. The table is bounded in routes
+//! (`turnover.rs`), in depth, and in names in one place: a place with many names
+//! (`/shoes/red-sneaker`, `/shoes/blue-boot`, …) holds identifiers too, whatever they look like.
 //!
-//! Of the declared routes the first that fits gives the path. Where several of that very path fit,
-//! the one that asks most of the query wins, and a value is more than any value: an operator who
-//! declares `/` and `/?s` wants to tell them apart, in whatever order.
+//! The first declared route that matches determines the path. If several routes of that path match,
+//! the one that asks most of the query wins, and a given value is more than any value: an operator
+//! who declares `/` and `/?s` wants to tell them apart, in either order.
 
 mod found;
 mod pages;
@@ -38,33 +38,32 @@ use std::sync::{Arc, RwLock};
 use std::time::Instant;
 use suimon_model::RouteId;
 
-/// The route of everything that has no other. To the gate it is [`SHARES`] routes, of which this is
-/// the first.
+/// The route of all requests that have no other. To the gate it is [`SHARES`] routes, of which this
+/// is the first.
 pub const OTHER: RouteId = RouteId(0);
-/// Shares of `other`, each with a limit of its own: when one path without a route holds all slots
-/// of its share, only one in this many of the others waits for it.
+/// Shares of `other`, each with its own limit. If one path without a route holds all slots of its
+/// share, only one in this many of the other paths waits for it.
 pub const SHARES: usize = 8;
 
-/// Returns the row of a route in a table that people read: the shares of `other` are one row, the
-/// first.
+/// Returns the row of a route in a table for people: the shares of `other` are one row, the first.
 pub fn row(route: RouteId) -> usize {
     route.index().saturating_sub(SHARES - 1)
 }
 
-/// Returns the route of a row: of the first, the first share of `other`.
+/// Returns the route of a row; the first row is the first share of `other`.
 pub fn route_of(row: usize) -> RouteId {
     if row == 0 { OTHER } else { RouteId((row + SHARES - 1) as u32) }
 }
 
-/// What a request is, as far as gating goes.
+/// What a request is to the gate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Class {
-    /// Passes without a slot; only counted. All of these together have a limit of their own.
+    /// Passes without a slot and is only counted. All ungated requests together have a limit of
+    /// their own.
     Ungated(Exempt),
     /// Belongs to a known route.
     Known(RouteId),
-    /// Belongs to this share of `other` now; if it is answered well, it may be worth a route of its
-    /// own.
+    /// Belongs to this share of `other` now; a good answer may give its path a route of its own.
     Unknown(RouteId),
     /// Belongs to this share of `other` and stays there.
     Other(RouteId),
@@ -73,9 +72,9 @@ pub enum Class {
 /// Why a request passes without a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Exempt {
-    /// It is listed, or reads the page that gives passes.
+    /// Its path is listed, or it reads the page that gives passes.
     Listed,
-    /// It has the ending or the beginning of a static asset.
+    /// Its path has the extension or the prefix of a static asset.
     Static,
     /// It sends something to the page that gives passes.
     PassForm,
@@ -106,33 +105,33 @@ pub struct Table {
     ungated: Vec<String>,
     pass_page: Option<String>,
     routes_max: usize,
-    /// Shared with the tables of other settings that follow one another.
+    /// Shared with the tables that later settings make.
     found: Arc<RwLock<DiscoveredRoutes>>,
-    /// Paths that look like static assets, and are pages. Shared likewise.
+    /// Paths that look like static assets but are pages. Shared, too.
     pages: Arc<Pages>,
     hasher: RandomState,
 }
 
-/// A path with the ending or the beginning of a static asset.
+/// A path with the extension or the prefix of a static asset.
 #[derive(Clone, Copy, Debug)]
 pub struct Asset(u64);
 
-/// A declared route, ready to be compared.
+/// A declared route, prepared for comparison.
 #[derive(Debug)]
 struct Declared {
     pattern: Pattern,
-    /// What it asks of the query, by number.
+    /// The numbers of what it asks of the query.
     asks: Vec<usize>,
-    /// How much that is; see [`QueryPattern::rank`].
+    /// How much it asks of the query; see [`QueryPattern::rank`].
     rank: (usize, usize),
-    /// Routes of the same path that were declared later and ask more, those that ask most first:
-    /// they go before it.
+    /// Routes of the same path that were declared later but ask more of the query, and so are tried
+    /// before it; those that ask most first.
     finer: Vec<usize>,
 }
 
 impl Table {
-    /// Returns the table with only `other` and the declared routes in it, which come behind its
-    /// shares.
+    /// Returns the table with only `other` and the declared routes in it; the latter follow the
+    /// shares of `other`.
     pub fn new(params: &Routes) -> Self {
         let mut conditions = Conditions::default();
         let mut declared: Vec<Declared> = Vec::new();
@@ -166,8 +165,8 @@ impl Table {
         }
     }
 
-    /// Returns the table of other settings, with the routes that were found so far and those that
-    /// this one finds from now on. The declared routes and the most that may be found are the same.
+    /// Returns a table with other settings, which shares the routes found so far and later with
+    /// this one. The declared routes and the maximum of found routes must be the same.
     pub fn adopting(&self, params: &Routes) -> Self {
         let own = Table::new(params);
         debug_assert_eq!((own.declared.len(), own.routes_max), (self.declared.len(), self.routes_max));
@@ -175,13 +174,13 @@ impl Table {
         Table { found, pages, hasher: self.hasher.clone(), pass_page: self.pass_page.clone(), ..own }
     }
 
-    /// Returns the table in which this page, that gives passes, is ungated: who is to get one there
-    /// has nothing yet to be admitted with.
+    /// Returns the table in which `page`, which gives passes, is ungated: a client that needs a
+    /// pass cannot be admitted yet.
     pub fn with_pass_page(self, page: Option<String>) -> Self {
         Table { pass_page: page, ..self }
     }
 
-    /// Returns the most routes there will ever be, `other` counted once.
+    /// Returns the most routes there can ever be, `other` counted once.
     pub fn capacity(&self) -> usize {
         self.routes_max - (SHARES - 1)
     }
@@ -190,8 +189,8 @@ impl Table {
         RouteId((SHARES + at) as u32)
     }
 
-    /// Returns what a request is. However its path is spelled, it is for the route that the most
-    /// lenient of servers takes it for.
+    /// Returns what a request is. However its path is spelled, it belongs to the route that the
+    /// most lenient server would read in it.
     pub fn classify(&self, method: &Method, path: &str, query: Option<&str>) -> Class {
         // Declared first: an operator who declares a static file as a route wants it gated.
         if let Some(at) = self.declared_for(method, path, query) {
@@ -227,8 +226,8 @@ impl Table {
         }
     }
 
-    /// Returns the share of a path without a route. Paths that would share a route share it; which
-    /// others do, nobody outside can tell.
+    /// Returns the share of a path without a route. Paths that would become one route have the same
+    /// share; an outsider cannot tell which other paths have it.
     fn share_of(&self, method: &Method, path: &str) -> RouteId {
         let mut hasher = self.hasher.build_hasher();
         folded(method).hash(&mut hasher);
@@ -238,10 +237,10 @@ impl Table {
         RouteId((hasher.finish() % SHARES as u64) as u32)
     }
 
-    /// Takes a request's path into the table, as the application has answered it well, if there is
-    /// a place for it. `uses` tells good answers to a route so far. `take` is told place and name
-    /// of the new route, before anybody can be classified as being for it, and whether it can be
-    /// had now; not called where there is none.
+    /// Adds to the table the path of a request that the application has answered well, if there is
+    /// a place for it. `uses` returns a route's good answers so far. `take` gets the new route's
+    /// place and name before any request is classified as the new route's, and returns whether the
+    /// place is free to take now. It is not called if there is no place.
     pub fn learn(
         &self,
         method: &Method,
@@ -272,8 +271,8 @@ impl Table {
         }
     }
 
-    /// Returns the path as one whose answers are to be looked at: it has the ending or the
-    /// beginning of a static asset, and is one or was found to be a page.
+    /// Returns the path if its answers must be watched: it looks like a static asset, and passes as
+    /// one or was found to be a page.
     pub fn asset_of(&self, class: Class, method: &Method, path: &str) -> Option<Asset> {
         let is_one = match class {
             Class::Ungated(exempt) => exempt == Exempt::Static,
@@ -284,7 +283,7 @@ impl Table {
         is_one.then(|| Asset(self.hasher.hash_one(path)))
     }
 
-    /// Takes note of what the application answers there: as long as that is a page, the path is
+    /// Notes what the application answers for the path: as long as that is a page, the path is
     /// gated.
     pub fn note_answer(&self, Asset(path): Asset, is_page: bool) {
         if is_page {
@@ -294,9 +293,9 @@ impl Table {
         }
     }
 
-    /// Returns which of the declared routes a request belongs to, if it does to any.
+    /// Returns the declared route that a request belongs to, if any.
     fn declared_for(&self, method: &Method, path: &str, query: Option<&str>) -> Option<usize> {
-        // Read for the first route of this path that asks something of it, and for no other.
+        // The query is read only if a route of this path asks something of it, and then once.
         let met = LazyCell::new(|| self.conditions.met_by(query.unwrap_or_default()));
         let fits = |route: &Declared| {
             route.pattern.matches(method, path) && (route.asks.is_empty() || met.has_all(&route.asks))
@@ -314,7 +313,7 @@ impl Table {
         (!is_page()).then_some(exempt)
     }
 
-    /// Returns whether the path is listed as an exception, or has an ending or a beginning that is.
+    /// Returns why a path is ungated: it is listed, gives passes or looks like a static asset.
     fn exception(&self, method: &Method, path: &str) -> Option<Exempt> {
         let is_read = method == Method::GET || method == Method::HEAD;
         let is_below =
@@ -328,8 +327,7 @@ impl Table {
         self.is_asset(method, path).then_some(Exempt::Static)
     }
 
-    /// Returns whether the path has the ending or the beginning of a static asset, and is to be
-    /// read.
+    /// Returns whether the request reads a path with the extension or the prefix of a static asset.
     fn is_asset(&self, method: &Method, path: &str) -> bool {
         if method != Method::GET && method != Method::HEAD {
             return false;

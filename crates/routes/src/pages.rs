@@ -1,17 +1,17 @@
-//! Paths that look like static assets and are pages: applications answer those, too, and each takes
-//! the work of one.
+//! Paths that look like static assets but are pages: some applications answer such paths, too, and
+//! each answer costs as much as a page.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// Paths remembered; a newer one takes the place of an older one.
+/// The most paths remembered; a newer one replaces an older one.
 const PAGES_MAX: usize = 1024;
 
 /// Hashes of paths.
 #[derive(Debug)]
 pub(super) struct Pages {
-    /// By the hash; 0: none.
+    /// Indexed by the hash; 0: empty.
     slots: Box<[AtomicU64]>,
-    /// Slots that were ever taken: most sites have none.
+    /// Slots that were ever taken; 0 on most sites.
     taken: AtomicUsize,
 }
 
@@ -23,7 +23,7 @@ impl Pages {
         }
     }
 
-    /// Returns whether none was ever there.
+    /// Returns whether no page was ever noted.
     pub(super) fn is_empty(&self) -> bool {
         self.taken.load(Relaxed) == 0
     }
@@ -39,7 +39,7 @@ impl Pages {
     }
 
     pub(super) fn remove(&self, path: u64) {
-        // A slot that is free again still counts as one that was taken.
+        // A freed slot holds 1, which is no longer 0, so `taken` counts it only once.
         let _ = self.slot(path).compare_exchange(path, 1, Relaxed, Relaxed);
     }
 

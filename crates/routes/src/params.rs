@@ -1,4 +1,4 @@
-//! What is told of routes before any request comes.
+//! What is known of routes before the first request.
 
 use crate::pattern::RoutePattern;
 use crate::query::QueryPattern;
@@ -7,8 +7,8 @@ use suimon_gate::RouteMode;
 /// Which requests share a limit, and which pass ungated.
 #[derive(Clone, Debug)]
 pub struct Routes {
-    /// Routes known beforehand; they are tried in this order, before those found from traffic. Of
-    /// routes of one path the one that asks most of the query goes first.
+    /// Declared routes. They are tried in this order, before those found from traffic. Of several
+    /// routes with one path, the one that asks most of the query is tried first.
     pub declared: Vec<DeclaredRoute>,
     /// The most routes found from traffic; the rest share one, named `other`.
     pub discovered_max: usize,
@@ -19,8 +19,8 @@ pub struct Routes {
     pub static_extensions: Vec<String>,
     /// Paths that begin with one of these are static assets: GET and HEAD pass ungated.
     pub static_prefixes: Vec<String>,
-    /// Paths that pass ungated whatever the method. One that ends in `/` stands for everything
-    /// below it.
+    /// Paths that pass ungated with any method. An entry that ends in `/` includes all paths below
+    /// it.
     pub ungated: Vec<String>,
 }
 
@@ -50,20 +50,20 @@ impl Default for Routes {
     }
 }
 
-/// A route known beforehand.
+/// A declared route.
 #[derive(Clone, Debug)]
 pub struct DeclaredRoute {
-    /// The requests it stands for.
+    /// The requests that belong to it.
     pub pattern: RoutePattern,
-    /// What their query must have beside. `None`: nothing.
+    /// What the query of these requests must have. `None`: nothing.
     pub query: Option<QueryPattern>,
     /// What the gate does here.
     pub mode: RouteMode,
 }
 
 impl DeclaredRoute {
-    /// Returns the route as it is written and shown: `GET /items/{id}`, or with its query `GET
-    /// /?s`.
+    /// Returns the route as it is written and shown: `GET /items/{id}`, or `GET /?s` with its
+    /// query.
     pub fn name(&self) -> String {
         let path = self.pattern.name();
         match &self.query {

@@ -1,11 +1,11 @@
-//! Declared sets of requests, ready to be compared.
+//! Declared sets of requests, prepared for comparison.
 
 use crate::spelling::{Readings, segments};
 use http::Method;
 
 /// A set of requests: a method and a path template.
 ///
-/// In the template a segment `{anything}` stands for any one segment, and a last segment `*` for
+/// In the template a segment `{anything}` matches any one segment, and a last segment `*` matches
 /// any rest.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RoutePattern {
@@ -22,14 +22,14 @@ impl RoutePattern {
         format!("{} {}", self.method.as_deref().unwrap_or("*"), self.path)
     }
 
-    /// Returns whether requests of `method` for `path` belong to it. A method that is none belongs
-    /// to nothing.
+    /// Returns whether requests of `method` for `path` belong to it. An invalid method belongs to
+    /// no pattern.
     pub fn matches(&self, method: &str, path: &str) -> bool {
         Method::from_bytes(method.as_bytes()).is_ok_and(|method| Pattern::new(self).matches(&method, path))
     }
 }
 
-/// A declared set of requests, ready to be compared.
+/// A declared set of requests, prepared for comparison.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     method: Option<Method>,
@@ -38,7 +38,8 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Returns the pattern ready to be compared. A method that is no HTTP token matches nothing.
+    /// Returns the pattern, prepared for comparison. A method that is not an HTTP token matches
+    /// nothing.
     pub fn new(pattern: &RoutePattern) -> Self {
         let method = pattern.method.as_ref().map(|name| {
             // An invalid name becomes a method no client can send.
@@ -56,8 +57,8 @@ impl Pattern {
         Pattern { method, segments, any_rest }
     }
 
-    /// Returns whether both are of the same path, whatever its variables are called, and some
-    /// method is of both.
+    /// Returns whether both have the same path, whatever its variables are called, and a method in
+    /// common.
     pub(crate) fn shares_requests_of_path(&self, other: &Pattern) -> bool {
         let is_any = self.method.is_none() || other.method.is_none();
         (is_any || self.method == other.method)
@@ -65,16 +66,16 @@ impl Pattern {
             && self.segments == other.segments
     }
 
-    /// Returns whether a request belongs to the set. `GET` stands for `HEAD` as well.
+    /// Returns whether a request belongs to the set. `GET` includes `HEAD`.
     pub fn matches(&self, method: &Method, path: &str) -> bool {
         self.matches_by(method, path, |own, segment| own == segment)
     }
 
-    /// Returns whether a request belongs to the set, or there are servers to which it does: they
-    /// decode what need not be encoded, resolve dot segments, or take small letters for capitals.
+    /// Returns whether a request belongs to the set, or would in the reading of some server:
+    /// servers decode what need not be encoded, resolve dot segments, or ignore case.
     pub fn may_match(&self, method: &Method, path: &Readings<'_>) -> bool {
         let read = path.lenient.as_deref();
-        // A server that ignores case takes a path that matches here, too.
+        // For a server that ignores case, a path that matches here matches, too.
         (read.is_some() && self.matches(method, path.written))
             || self.matches_by(method, read.unwrap_or(path.written), str::eq_ignore_ascii_case)
     }

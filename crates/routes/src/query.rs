@@ -1,14 +1,14 @@
-//! What a declared route asks of a query, beside its path.
+//! What a declared route asks of a query, in addition to its path.
 //!
-//! Applications behind a front controller are all at one path, and the query tells their pages
-//! apart. A query is read once for a request, however many routes name parameters, and not at all
-//! where no route of its path does.
+//! Applications behind a front controller have one path, and the query tells their pages apart. A
+//! query is read once per request, however many routes name parameters, and not at all if no route
+//! of the path does.
 //!
 //! It is read as browsers write it and nearly all applications read it: `&` between parameters,
-//! names and values decoded once, so that `?%73=x` is no disguise of `?s=x`. What one application
-//! alone reads otherwise (`s[]`, `;` between parameters, a form sent with POST; in PHP also a name
-//! with a space before it, a NUL in it, or `.` for `_`) is another parameter, or none; such a
-//! request belongs to the route of its path.
+//! names and values decoded once, so that `?%73=x` cannot disguise `?s=x`. Some applications alone
+//! read other forms: `s[]`, `;` between parameters, a form sent with POST; PHP also a name with a
+//! space before it, a NUL in it, or `.` for `_`. Here such a form is another parameter, or none,
+//! and the request belongs to the route of its path.
 
 use crate::spelling::encoded_byte;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Query parameters that requests of a declared route must have: `s`, `page=search`, or both as
 /// `s&page=search`.
 ///
-/// Two are equal if they ask the same, however it is written.
+/// Two patterns are equal if they ask the same, however they are written.
 #[derive(Clone, Debug)]
 pub struct QueryPattern {
     written: String,
@@ -24,7 +24,7 @@ pub struct QueryPattern {
     conditions: Vec<Condition>,
 }
 
-/// A parameter that must be there. Text is as decoded.
+/// A parameter that a query must have. Its text is decoded.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Condition {
     name: Box<[u8]>,
@@ -43,19 +43,18 @@ impl Eq for QueryPattern {}
 impl QueryPattern {
     /// The most parameters that one route may name.
     pub const PARAMETERS_MAX: usize = 8;
-    /// The most bytes of it as it is written: it stands in every name of its route.
+    /// The most bytes of a pattern as written: it is part of every name of its route.
     pub const WRITTEN_MAX: usize = 512;
     /// The most bytes of a name or a value, decoded.
     pub const BYTES_MAX: usize = 128;
-    /// The most that all routes together may ask, each thing counted once. What is beyond it is
-    /// never met.
+    /// The most conditions of all routes together, each counted once. Any beyond it are never met.
     pub const ALL_MAX: usize = 1024;
 
-    /// Returns the pattern that `text` says, which is what follows the `?`. A parameter without `=`
-    /// may have any value, and what is encoded in names and values stands for what it is decoded.
+    /// Returns the pattern that `text` describes, which is what follows the `?`. A parameter
+    /// without `=` may have any value. Names and values are decoded.
     ///
     /// # Errors
-    /// What the route would have to be; reads on from "must be".
+    /// What the text would have to be; continues the words "must be".
     pub fn parse(text: &str) -> Result<QueryPattern, String> {
         if !text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#') {
             return Err("a route with a query as it stands in a URL: other signs are written as % and two hexadecimal digits".to_owned());
@@ -87,19 +86,19 @@ impl QueryPattern {
         Ok(QueryPattern { written: text.to_owned(), conditions })
     }
 
-    /// Returns the text it was made of.
+    /// Returns the text that it was read from.
     pub fn as_written(&self) -> &str {
         &self.written
     }
 
-    /// Returns how much it asks: the number of parameters, and of those with a value.
+    /// Returns how much it asks: the number of parameters, and how many of them have a value.
     pub(super) fn rank(&self) -> (usize, usize) {
         let with_value = self.conditions.iter().filter(|condition| condition.value.is_some());
         (self.conditions.len(), with_value.count())
     }
 
-    /// Returns how much these ask together, each thing counted once; to be held against
-    /// [`Self::ALL_MAX`].
+    /// Returns how many different conditions these patterns have together; [`Self::ALL_MAX`] is its
+    /// bound.
     pub fn count<'a>(patterns: impl Iterator<Item = &'a QueryPattern>) -> usize {
         patterns.flat_map(|pattern| &pattern.conditions).collect::<BTreeSet<_>>().len()
     }
@@ -138,24 +137,24 @@ fn read(text: &str) -> Result<Box<[u8]>, String> {
     Ok(text.into())
 }
 
-/// What all declared routes ask of queries, by number.
+/// The conditions of all declared routes, by number.
 #[derive(Default, Debug)]
 pub(super) struct Conditions {
     names: BTreeMap<Box<[u8]>, Named>,
     count: usize,
 }
 
-/// What is asked of the parameters of one name.
+/// The conditions on parameters of one name.
 #[derive(Default, Debug)]
 struct Named {
-    /// The number of its being there at all.
+    /// The number of the condition that the parameter is present.
     any: Option<usize>,
-    /// The number of each value.
+    /// The number of the condition for each value.
     values: BTreeMap<Box<[u8]>, usize>,
 }
 
 impl Conditions {
-    /// Returns the number of each thing that `pattern` asks, and counts what is new.
+    /// Returns the number of each condition of `pattern`; new conditions get new numbers.
     pub(super) fn add(&mut self, pattern: &QueryPattern) -> Vec<usize> {
         let mut add = |condition: &Condition| {
             let named = self.names.entry(condition.name.clone()).or_default();
@@ -169,7 +168,7 @@ impl Conditions {
         pattern.conditions.iter().map(&mut add).collect()
     }
 
-    /// Returns what of it a query meets. Whichever parameter of a name meets it is enough.
+    /// Returns which conditions a query meets. One parameter of a name is enough, whichever it is.
     pub(super) fn met_by(&self, query: &str) -> ConditionsMet {
         let mut met = ConditionsMet::default();
         let (mut name_room, mut value_room) = ([0; QueryPattern::BYTES_MAX], [0; QueryPattern::BYTES_MAX]);
@@ -177,7 +176,7 @@ impl Conditions {
             let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
             let named = decoded(name, &mut name_room).and_then(|name| self.names.get(name));
             let Some(named) = named else { continue };
-            // However its value is written: nobody is to get out of a route by a broken one.
+            // Whatever its value: an invalid one must not let a request escape its route.
             if let Some(number) = named.any {
                 met.note(number);
             }
@@ -192,7 +191,7 @@ impl Conditions {
     }
 }
 
-/// What a query meets, by number.
+/// The conditions that a query meets, by number.
 #[derive(Default)]
 pub(super) struct ConditionsMet([u64; QueryPattern::ALL_MAX / 64]);
 
@@ -203,7 +202,7 @@ impl ConditionsMet {
         }
     }
 
-    /// Returns whether all of these are met.
+    /// Returns whether all of these conditions are met.
     pub(super) fn has_all(&self, numbers: &[usize]) -> bool {
         numbers
             .iter()
@@ -212,7 +211,7 @@ impl ConditionsMet {
 }
 
 /// Returns a name or a value of a request, decoded, in `waiting_room` if need be. `None`: an escape
-/// is broken, or it is longer than any of a pattern.
+/// is invalid, or it is longer than any pattern's may be.
 fn decoded<'a>(text: &'a str, waiting_room: &'a mut [u8; QueryPattern::BYTES_MAX]) -> Option<&'a [u8]> {
     let text = text.as_bytes();
     if memchr::memchr2(b'%', b'+', text).is_none() {
@@ -226,8 +225,8 @@ fn decoded<'a>(text: &'a str, waiting_room: &'a mut [u8; QueryPattern::BYTES_MAX
     Some(&waiting_room[..length])
 }
 
-/// Returns the bytes that a part of a query stands for; `None` for a percent sign that stands for
-/// none.
+/// Returns the bytes that a part of a query stands for; `None` for a percent sign that does not
+/// begin an escape.
 fn bytes(mut rest: &[u8]) -> impl Iterator<Item = Option<u8>> {
     std::iter::from_fn(move || {
         let first = *rest.first()?;

@@ -1,4 +1,4 @@
-//! Routes that another run found.
+//! Routes that an earlier run found.
 
 use crate::found::{DEPTH_MAX, SEGMENT_MAX, SIBLINGS_MAX, Template, is_identifier};
 use crate::pattern::folded;
@@ -8,14 +8,14 @@ use suimon_model::RouteId;
 
 /// What stands for an identifier in a name.
 const IDENTIFIER: &str = "{id}";
-/// Of the routes that can be found, this many quarters may be remembered ones: there is room for
-/// new ones, however many were known.
+/// Remembered routes may take this many quarters of the places for found routes, so that there is
+/// always room for new ones.
 const QUARTERS_MAX: usize = 3;
 
 impl Table {
-    /// Takes a route of this name into the table, as [`Table::learn`] would have named it.
-    /// `declare` is told as it is there; not called where the route is known, the name is none that
-    /// could be found, or the table has no room for remembered ones.
+    /// Adds a route of this name to the table, as [`Table::learn`] would have named it. `declare`
+    /// is called with the new route. It is not called if the route is known, the name could not be
+    /// that of a found route, or the table has no room for remembered ones.
     pub fn remember(&self, name: &str, declare: impl FnOnce(RouteId, &str)) {
         let Some((method, segments)) = parts(name) else { return };
         let mut found = self.found.write().expect("nobody panics while holding the table");
@@ -46,7 +46,8 @@ impl Table {
     }
 }
 
-/// Returns method and segments of the name of a route found from traffic; `None` for what is none.
+/// Returns method and segments of the name of a route found from traffic; `None` for any other
+/// name.
 fn parts(name: &str) -> Option<(Method, Vec<&str>)> {
     let (method, path) = name.split_once(' ')?;
     let method = Method::from_bytes(method.as_bytes()).ok()?;

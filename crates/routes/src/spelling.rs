@@ -1,18 +1,18 @@
-//! How a path may be spelled, and what servers of different leniency read there.
+//! How a path may be spelled, and how servers of different leniency read it.
 
 use std::borrow::Cow;
 
-/// How often a path is decoded: no server does so more often.
+/// How often a path is decoded; no server decodes more often.
 const DECODED_MAX: usize = 3;
-/// Endings of programs.
+/// File extensions of programs.
 const PROGRAMS: [&str; 19] = [
     "php", "php3", "php4", "php5", "php7", "php8", "phtml", "jsp", "jspx", "do", "action", "cgi", "fcgi",
     "pl", "py", "rb", "asp", "aspx", "cfm",
 ];
 
-/// Returns whether an application may take the path for another one: by dot segments, empty ones,
-/// parameters, a program before its end, or what is encoded though it need not be. Nothing passes
-/// ungated by such a path.
+/// Returns whether an application may take the path for another one: because of dot segments, empty
+/// ones, parameters, backslashes, a program before its end, or needless encoding. A request with
+/// such a path never passes ungated.
 pub(crate) fn is_ambiguous(path: &str) -> bool {
     path.contains([';', '\\'])
         || path.contains("//")
@@ -21,25 +21,26 @@ pub(crate) fn is_ambiguous(path: &str) -> bool {
         || (path.contains('%') && !is_encoded_text(path))
 }
 
-/// Returns whether a segment names a program: some servers run it, and hand it what follows.
+/// Returns whether a segment names a program: some servers run it, and pass it the rest of the
+/// path.
 fn is_program(segment: &str) -> bool {
     let extension = segment.rsplit_once('.').map(|(_, extension)| extension);
     extension.is_some_and(|extension| PROGRAMS.iter().any(|known| known.eq_ignore_ascii_case(extension)))
 }
 
-/// Returns whether all that is encoded in a path is text: none of the marks that divide a path, no
-/// control characters, and no mark of an encoding, which some decode a second time.
+/// Returns whether all encoded bytes of a path are text: no separators of a path, no control
+/// characters, and no percent sign, which some servers decode a second time.
 fn is_encoded_text(path: &str) -> bool {
     let (decoded, is_whole) = decoded(path);
     let has_mark = memchr::memchr_iter(b'%', path.as_bytes()).any(|at| {
         let byte = encoded_byte(&path.as_bytes()[at..]);
         byte.is_some_and(|byte| byte.is_ascii_control() || b"#%./;?\\".contains(&byte))
     });
-    // What is not UTF-8 may be a mark, too, for a server that reads it leniently.
+    // A server that reads invalid UTF-8 leniently may see a separator in it, too.
     is_whole && !has_mark && std::str::from_utf8(&decoded).is_ok()
 }
 
-/// Returns the path with what is encoded decoded, and whether every percent sign stood for a byte.
+/// Returns the path decoded, and whether every percent sign began an escape.
 pub(crate) fn decoded(path: &str) -> (Vec<u8>, bool) {
     let (mut out, mut is_whole) = (Vec::with_capacity(path.len()), true);
     let mut rest = path.as_bytes();
@@ -52,7 +53,7 @@ pub(crate) fn decoded(path: &str) -> (Vec<u8>, bool) {
     (out, is_whole)
 }
 
-/// Returns the byte that a text begins with, which is written as `%` and two hexadecimal digits.
+/// Returns the byte that a text begins with, if it begins with `%` and two hexadecimal digits.
 pub(crate) fn encoded_byte(text: &[u8]) -> Option<u8> {
     let digit = |at: usize| char::from(*text.get(at)?).to_digit(16);
     Some((digit(1)? << 4 | digit(2)?) as u8)
@@ -62,7 +63,7 @@ pub(crate) fn encoded_byte(text: &[u8]) -> Option<u8> {
 #[derive(Debug)]
 pub struct Readings<'a> {
     pub(crate) written: &'a str,
-    /// `None`: most paths can be read in one way only.
+    /// `None`, for most paths: there is only one reading.
     pub(crate) lenient: Option<String>,
 }
 
@@ -85,9 +86,9 @@ fn has_dot_segment(path: &str) -> bool {
         && segments(path).any(|segment| matches!(segment, "." | ".."))
 }
 
-/// Returns a path with what need not be encoded decoded and dot segments resolved (RFC 3986,
-/// 6.2.2), as all servers read it. What is still encoded then is part of a segment to some, and
-/// more than one to others.
+/// Returns a path with needless encoding decoded and dot segments resolved (RFC 3986, 6.2.2), as
+/// all servers read it. They differ on what is then still encoded: to some it is part of a segment,
+/// to others it separates segments.
 pub(crate) fn plainly_spelled(path: &str) -> Cow<'_, str> {
     if !has_other_reading(path) {
         return Cow::Borrowed(path);
@@ -113,7 +114,7 @@ pub(crate) fn plainly_spelled(path: &str) -> Cow<'_, str> {
     Cow::Owned(without_dot_segments(&text))
 }
 
-/// Returns the path without empty segments and parameters, dot segments resolved.
+/// Returns the path without empty segments and parameters, and with dot segments resolved.
 fn without_dot_segments(path: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     for segment in segments(path) {
@@ -126,8 +127,8 @@ fn without_dot_segments(path: &str) -> String {
     format!("/{}", kept.join("/"))
 }
 
-/// Returns a path as the most lenient of servers reads it: decoded until nothing is left to decode,
-/// up to what would be a query then, back-slashes for slashes, without parameters, dot segments
+/// Returns a path as the most lenient server reads it: decoded up to [`DECODED_MAX`] times, cut at
+/// `?`, `#` or NUL, with slashes for backslashes, without parameters, and with dot segments
 /// resolved.
 pub(crate) fn as_read_leniently(path: &str) -> String {
     let mut text = path.to_owned();

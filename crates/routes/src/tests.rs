@@ -1,4 +1,4 @@
-//! What is a route, an exception, and one of a set.
+//! Routes, exceptions, and sets of requests.
 
 use super::*;
 use crate::DeclaredRoute;
@@ -23,8 +23,8 @@ fn learn(table: &Table, path: &str) -> Option<String> {
     learn_at(table, path, Instant::now(), &[]).map(|(_, name)| name)
 }
 
-/// Answers a path well, where the routes have been answered well so often, and returns the place
-/// and the name that it gets.
+/// Notes a good answer to a path, with `uses` as the good answers of the routes so far. Returns the
+/// place and the name that the path gets.
 fn learn_at(table: &Table, path: &str, now: Instant, uses: &[u64]) -> Option<(TableSlot, String)> {
     let mut got = None;
     let uses = |route: RouteId| uses.get(row(route)).copied().unwrap_or(0);
@@ -331,7 +331,7 @@ fn assets_and_health_checks_pass_ungated() {
     assert!(matches!(get(&table, &"/a".repeat(DEPTH_MAX + 1)), Class::Other(_)));
 }
 
-/// A table with every kind of exception: paths, everything below one, endings and beginnings.
+/// A table with every kind of exception: paths, whole subtrees, extensions and prefixes.
 fn with_exceptions() -> Table {
     let static_prefixes = vec!["/assets/".to_owned()];
     Table::new(&params::Routes { static_prefixes, discovered_max: 10, ..params::Routes::default() })
@@ -416,7 +416,7 @@ fn a_set_has_what_some_servers_take_for_one_of_it() {
     assert!(encoded.may_match(&Method::GET, &Readings::of("/caf%C3%A9")), "as it is written");
 }
 
-/// What servers do to a path before they look at it. Each may do any of it, in this order.
+/// What servers do to a path before they use it. A server may do any of it, in this order.
 fn read_by(habits: &[bool; 6], path: &str) -> String {
     let [twice, overlong, backslashes, parameters, empties, cuts] = *habits;
     let mut bytes = decoded(path).0;

@@ -1,24 +1,22 @@
-//! Which routes found from traffic are worth their place, where there are more than the table
-//! holds.
+//! Which routes found from traffic keep their place when there are more than the table holds.
 //!
-//! As long as less than half of the places are taken, every path that is answered well gets one at
-//! once; from then on [`FOUND_PER_MINUTE`] do. Where all are taken, a path gets the place of the
-//! route that is asked for least, once it is asked for [`TIMES`] as often. So whatever paths a
-//! stranger makes up, they push out no route that is asked for, and those that are asked for push
-//! out what the stranger made up.
+//! While less than half of the places are taken, every path that is answered well gets one at once.
+//! From then on [`FOUND_PER_MINUTE`] paths per minute do. When all are taken, a path replaces the
+//! route with the fewest requests once it gets [`TIMES`] times as many. So paths that a stranger
+//! makes up never push out a route in use, and paths in use push out the made-up ones.
 
 use std::time::{Duration, Instant};
 use suimon_model::RouteId;
 
-/// Routes found in a minute once half of the table is taken, and at once after a quiet time.
+/// Routes found per minute once half of the table is taken; also the burst after a quiet time.
 const FOUND_PER_MINUTE: f64 = 30.0;
-/// Good answers that a path must have had in one or two of these times, and how many times as many
-/// as the route whose place it gets.
+/// The length of a window. A path needs [`WORTH_MIN`] good answers within one, and [`TIMES`] times
+/// as many as the route that it replaces has had since the window before began.
 const WINDOW: Duration = Duration::from_secs(600);
 const WORTH_MIN: u64 = 4;
 const TIMES: u64 = 4;
-/// Paths without a place that are counted at once. Where two share one count, the more frequent one
-/// prevails.
+/// The most paths without a place that are counted at once. If two share one counter, the more
+/// frequent one stays in it.
 const CANDIDATES: usize = 512;
 
 #[derive(Debug)]
@@ -27,7 +25,7 @@ pub(super) struct RouteReplacement {
     paced: Instant,
     candidates: Vec<Candidate>,
     begun: Instant,
-    /// By route: good answers when the window began, and the one before.
+    /// By route: good answers when this window began, and when the window before it began.
     marks: [Vec<u64>; 2],
 }
 
@@ -49,7 +47,7 @@ impl RouteReplacement {
         }
     }
 
-    /// Returns whether one more may be found now, and counts it.
+    /// Returns whether one more route may be found now; if so, counts it.
     pub(super) fn may_find(&mut self, now: Instant) -> bool {
         let gained = now.duration_since(self.paced).as_secs_f64() / 60.0 * FOUND_PER_MINUTE;
         self.paced = now;
@@ -59,8 +57,8 @@ impl RouteReplacement {
         may
     }
 
-    /// Takes note of a good answer to a path that has no place, and returns whose it gets, if any.
-    /// `uses`: good answers so far, by route.
+    /// Notes a good answer to a path that has no place, and returns the route that it replaces, if
+    /// any. `uses`: good answers so far, by route.
     pub(super) fn place_for(
         &mut self,
         path: u64,
@@ -82,7 +80,7 @@ impl RouteReplacement {
         (count >= TIMES.saturating_mul(least)).then_some(route)
     }
 
-    /// Takes note that another route has this place, of which nothing was counted yet.
+    /// Notes that a new route has this place; none of its good answers has been counted yet.
     pub(super) fn renewed(&mut self, route: RouteId) {
         for marks in &mut self.marks {
             if let Some(mark) = marks.get_mut(route.index()) {

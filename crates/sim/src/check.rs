@@ -1,23 +1,23 @@
 //! The checkers: what must hold after every event, whatever the scenario and the laws.
 //!
-//! They keep books of their own, from what goes into the gate and what comes out of it, and never
-//! look inside.
+//! They keep accounts of their own, from what goes into the gate and what comes out of it, and
+//! never look inside.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use suimon_gate::{Arrival, Counts, Gate, InLine, Membership, QueueOrder, Refusal, Start};
 use suimon_model::{Instant, RequestId, RouteId, SessionId};
 
-/// Something that must never happen, and did.
+/// A violation: something that must never happen, and did.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Violation {
     /// The scenario.
     pub scenario: String,
-    /// The seed with which it happens again.
+    /// The seed that reproduces it.
     pub seed: u64,
-    /// When.
+    /// When it happened.
     pub at: Instant,
-    /// What.
+    /// What happened.
     pub what: String,
 }
 
@@ -30,18 +30,19 @@ impl fmt::Display for Violation {
 
 impl std::error::Error for Violation {}
 
-/// Books of what is inside the gate.
+/// Accounts of what is inside the gate.
 #[derive(Debug)]
 pub(crate) struct Checker {
     order: QueueOrder,
     waiting: HashMap<RequestId, Waiting>,
-    /// By route: members and admitted newcomers waiting, in the order in which they must start.
+    /// By route: waiting requests of members and admitted newcomers, in the order in which they
+    /// must start.
     queues: Vec<BTreeSet<(u32, u64, RequestId)>>,
     in_flight: Vec<usize>,
-    /// By route, requests whose end is still to come or that were answered: for conservation.
+    /// By route, all requests that arrived, and those that have ended: for conservation.
     offered: Vec<u64>,
     settled: Vec<u64>,
-    /// Requests so far of each session that was admitted.
+    /// Requests so far of each admitted session.
     requests: BTreeMap<SessionId, u32>,
     arrivals: u64,
 }
@@ -51,13 +52,13 @@ struct Waiting {
     route: RouteId,
     member: Option<SessionId>,
     position: Option<(u32, u64, RequestId)>,
-    /// Which request of its session it is, if it is a member's.
+    /// The request's number in its session, if it is a member's.
     number: u32,
 }
 
-/// Nobody asks for too much before the request after this one.
+/// Up to this request of its session, no visitor asks for too much.
 const BUDGET_MIN: u32 = 8;
-/// The highest position told apart: see the gate's queue.
+/// The highest request number that the order distinguishes: see the gate's queue.
 const PRIORITY_MAX: u32 = 1000;
 
 impl Checker {
@@ -107,13 +108,13 @@ impl Checker {
         self.waiting.insert(request, Waiting { route: arrival.route, member, position, number });
     }
 
-    /// Returns whether `request`, which waits, was to let those who came after it go first.
+    /// Returns whether `request`, which waits, must let later requests go first.
     fn goes_behind(&self, gate: &Gate, request: RequestId) -> bool {
         let number = self.waiting.get(&request).map_or(0, |waiting| waiting.number);
         gate.is_late(request) || gate.is_beyond(request) && number > BUDGET_MIN
     }
 
-    /// A request goes to the application: it is the one that may, and it is still who it was.
+    /// A request goes to the application: it must be the next one, and still belong to its session.
     pub(crate) fn started(&mut self, start: &Start, gate: &Gate) -> Result<(), String> {
         let request = start.request;
         let Some(waiting) = self.waiting.remove(&request) else {
@@ -121,13 +122,13 @@ impl Checker {
         };
         let index = waiting.route.index();
         if let Some(position) = waiting.position {
-            // Who came before, can still be answered in time and asks for no more than a visitor
-            // does goes first.
+            // Earlier requests go first, if they can still be answered in time and ask for no more
+            // than a visitor does.
             let mut before = self.queues[index].range(..position);
             if before.any(|before| !self.goes_behind(gate, before.2)) {
                 return Err(format!("{request:?} was started before members who were to go first"));
             }
-            // A request that asks for more goes last.
+            // A request of a session that asks for more goes last.
             let mut all = self.queues[index].iter().filter(|other| other.2 != request);
             if gate.is_beyond(request) && all.any(|other| !gate.is_beyond(other.2)) {
                 return Err(format!(
@@ -136,7 +137,7 @@ impl Checker {
             }
             self.queues[index].remove(&position);
         } else if self.order == QueueOrder::LaterInSession && !self.queues[index].is_empty() {
-            // Every member has at least as many requests behind it as someone who begins.
+            // A newcomer has the lowest priority: no member's request is earlier in its session.
             let first = self.queues[index].first().expect("not empty");
             if PRIORITY_MAX - first.0 > 1 && !self.goes_behind(gate, first.2) {
                 return Err(format!(
@@ -175,7 +176,7 @@ impl Checker {
         }
     }
 
-    /// A newcomer is sent to the line: it had not been admitted.
+    /// A newcomer is sent to the line: it must not have been admitted before.
     pub(crate) fn waits_in_line(&mut self, wait: &InLine) -> Result<(), String> {
         let request = wait.request;
         let Some(waiting) = self.waiting.remove(&request) else {
@@ -188,7 +189,7 @@ impl Checker {
         }
     }
 
-    /// The client of a request is gone: it no longer waits, if it did.
+    /// The client of a request disconnected: the request no longer waits, if it did.
     pub(crate) fn departed(&mut self, request: RequestId) {
         let Some(waiting) = self.waiting.remove(&request) else { return };
         if let Some(position) = waiting.position {
@@ -206,7 +207,7 @@ impl Checker {
         self.requests.remove(&session);
     }
 
-    /// After an event: nobody waits at `route` while a slot is free there.
+    /// After an event: no request waits at `route` while a slot is free there.
     pub(crate) fn no_idle_slot(&self, route: RouteId, gate: &Gate) -> Result<(), String> {
         let index = route.index();
         let waiting = self.queues[index].len();
@@ -228,7 +229,7 @@ impl Checker {
         }
     }
 
-    /// From time to time: whatever came is accounted for exactly once, in these books and in the
+    /// From time to time: every request is counted exactly once, in these accounts and in the
     /// gate's.
     pub(crate) fn conserved(&self, now: Instant, gate: &Gate) -> Result<(), String> {
         let snapshot = gate.snapshot(now);

@@ -1,4 +1,4 @@
-//! What is expected of a run: bands that its numbers must lie in.
+//! Expectations of a run: bands in which its numbers must lie.
 
 use crate::outcome::{RunResult, Summary};
 use std::fmt;
@@ -6,27 +6,27 @@ use std::fmt;
 /// A number of a run, and the band it must lie in.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Band {
-    /// Which number.
+    /// The number.
     pub metric: Metric,
-    /// From and to, in seconds from the start; `None`: the time counted.
+    /// From and to, in seconds from the start; `None`: the measured time.
     pub between: Option<(f64, f64)>,
-    /// The least it may be.
+    /// Its minimum.
     pub min: Option<f64>,
-    /// The most it may be.
+    /// Its maximum.
     pub max: Option<f64>,
 }
 
 macro_rules! metrics {
     ($($(#[$doc:meta])* $name:ident = $key:literal: $of:expr;)+) => {
-        /// A number of a run that may be expected to lie in a band.
+        /// A number of a run for which a band can be given.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum Metric { $($(#[$doc])* $name,)+ }
 
         impl Metric {
-            /// Every metric there is.
+            /// Every metric.
             pub const ALL: &[Metric] = &[$(Metric::$name,)+];
 
-            /// Returns the name it has in scenario files and reports.
+            /// Returns its name in scenario files and reports.
             pub const fn key(self) -> &'static str {
                 match self { $(Metric::$name => $key,)+ }
             }
@@ -40,8 +40,7 @@ macro_rules! metrics {
 }
 
 metrics! {
-    /// Completed sessions as a share of what is reachable: of B, or of what is asked for if that is
-    /// less.
+    /// Completed sessions as a share of what is reachable: of B, or of the demand if that is less.
     GoodputShare = "goodput_share": |s, _| s.goodput_share;
     /// Completed sessions as a share of B.
     BoundShare = "bound_share": |s, _| s.bound_share;
@@ -49,11 +48,11 @@ metrics! {
     SessionsPerSecond = "sessions_per_s": |s, _| s.sessions_per_s;
     /// Completed sessions.
     Completed = "completed": |s, _| s.completed as f64;
-    /// Time-outs, errors and refusals after the first page.
+    /// Timeouts, errors and refusals after the first page.
     MidSessionFailures = "mid_session_failures": |s, _| s.mid_session_failures as f64;
-    /// These per session completed or left.
+    /// Mid-session failures per session completed or left.
     MidSessionFailureShare = "mid_session_failure_share": |s, _| s.mid_session_failure_share;
-    /// Time-outs and errors at the first page.
+    /// Timeouts and errors at the first page.
     FirstStepFailures = "first_step_failures": |s, _| s.first_step_failures as f64;
     /// Refusals at the first page.
     Refusals = "refusals": |s, _| (s.refusals + s.waiting_pages) as f64;
@@ -61,24 +60,24 @@ metrics! {
     WaitP95 = "wait_p95_s": |s, _| s.wait_p95_s;
     /// Work done per core-second in use.
     Efficiency = "efficiency": |s, _| s.efficiency;
-    /// Seconds from the start until goodput is 0.9 of what is reachable over 30 s.
+    /// Seconds from the start until goodput over 30 s is 0.9 of what is reachable.
     SettledAfter = "settled_after_s": |s, _| s.settled_after_s.unwrap_or(f64::INFINITY);
-    /// The highest limit over the lowest, of the route where that is most.
+    /// The highest limit divided by the lowest, of the route where that is most.
     LimitSwing = "limit_swing": |s, _| s.limit_swing;
     /// Windows at a limit under trial.
     TrialWindows = "trial_windows": |_, o| o.trial_windows as f64;
-    /// Length of the time counted, seconds; it ends early if everybody is done.
+    /// Length of the measured time, seconds; it ends early if all visitors are done.
     Seconds = "seconds": |_, o| o.counted.1 - o.counted.0;
 }
 
-/// A band that a run did not keep.
+/// A band that a run missed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Miss {
     /// The seed.
     pub seed: u64,
-    /// What was expected.
+    /// The band.
     pub band: Band,
-    /// What was there.
+    /// The number's value.
     pub seen: f64,
 }
 
@@ -97,7 +96,7 @@ impl Band {
         self.min.is_none_or(|min| value >= min) && self.max.is_none_or(|max| value <= max)
     }
 
-    /// Returns what was missed, if it was.
+    /// Returns the miss, if the run misses the band.
     pub fn judge(&self, outcome: &RunResult) -> Option<Miss> {
         let seen = self.value(outcome);
         (!self.holds(seen)).then(|| Miss { seed: outcome.seed, band: self.clone(), seen })

@@ -1,4 +1,4 @@
-//! Which laws stand in the gate: those of the scenario, or others to compare them with.
+//! Which laws the gate uses: those of the scenario, or others to compare them with.
 
 use crate::others::{OtherRoutes, OtherSessions};
 use std::fmt;
@@ -11,7 +11,7 @@ use suimon_model::Choice;
 pub struct Laws {
     /// How limits are found.
     pub routes: RouteChoice,
-    /// Whether there is one limit for the whole application instead of one a route.
+    /// Whether the whole application has one limit instead of one per route.
     pub whole: bool,
     /// How sessions are admitted.
     pub sessions: SessionChoice,
@@ -26,9 +26,9 @@ pub enum RouteChoice {
     Off,
     /// The same fixed limit everywhere.
     Fixed(u32),
-    /// A law of the gateway's.
+    /// A law of the gateway.
     Law(RouteLawKind),
-    /// A law from outside.
+    /// An external law.
     Other(Arc<dyn OtherRoutes>),
 }
 
@@ -37,18 +37,18 @@ pub enum RouteChoice {
 pub enum SessionChoice {
     /// As the scenario says.
     AsSet,
-    /// A law of the gateway's.
+    /// A law of the gateway.
     Law(SessionLawKind),
-    /// A law from outside.
+    /// An external law.
     Other(Arc<dyn OtherSessions>),
 }
 
 impl Laws {
-    /// The scenario's own.
+    /// The laws of the scenario.
     pub const AS_SET: Laws =
         Laws { routes: RouteChoice::AsSet, whole: false, sessions: SessionChoice::AsSet };
 
-    /// Returns what may be compared, by name and in words.
+    /// Returns the laws that can be compared: names and descriptions.
     pub fn catalogue() -> Vec<(String, String)> {
         ALIASES.iter().map(|(name, _, words)| ((*name).to_owned(), (*words).to_owned())).collect()
     }
@@ -56,12 +56,12 @@ impl Laws {
     /// Returns the laws that `name` stands for.
     ///
     /// # Errors
-    /// Returns a sentence that says what may be written.
+    /// Returns a sentence that lists the allowed names.
     pub fn parse(name: &str) -> Result<Laws, String> {
         Laws::parse_among(name, &|_| None, &|_| None).ok_or_else(|| unknown(name, &how_written()))
     }
 
-    /// Returns the same, where words that are none of the product's laws may be found among others.
+    /// As [`Laws::parse`]; names that are not the gateway's laws are looked up among external laws.
     pub fn parse_among(
         name: &str,
         routes: &dyn Fn(&str) -> Option<Arc<dyn OtherRoutes>>,
@@ -78,7 +78,7 @@ impl Laws {
     }
 }
 
-/// Returns how laws without a name of their own are written.
+/// Returns how laws without an alias are written.
 pub fn how_written() -> String {
     let words = |choices: &[Choice], less: &str| {
         let words = choices.iter().map(|choice| choice.word).filter(|word| *word != less);
@@ -92,7 +92,7 @@ pub fn how_written() -> String {
     )
 }
 
-/// Names for what is often compared: name, what it stands for, and what that is.
+/// Aliases for frequent comparisons: name, the laws it stands for, and a description.
 pub const ALIASES: &[(&str, &str, &str)] = &[
     ("suimon", "set+set", "the laws of the scenario, which are Suimon's unless it says otherwise"),
     ("none", "off+open", "no control at all"),
@@ -101,8 +101,8 @@ pub const ALIASES: &[(&str, &str, &str)] = &[
     ("paper", "paper+paper", "the paper's rules"),
 ];
 
-/// Returns what is said of a name that is no law. `how_written`: how those without a name of their
-/// own are.
+/// Returns the message for a name that is not a law. `how_written` tells how laws without an alias
+/// are written.
 pub fn unknown(name: &str, how_written: &str) -> String {
     let aliases: Vec<&str> = ALIASES.iter().map(|(alias, _, _)| *alias).collect();
     format!("{name:?} is no law: write one of {}, or {how_written}", aliases.join(", "))
@@ -117,7 +117,7 @@ fn route_choice(name: &str) -> Option<RouteChoice> {
         "set" => RouteChoice::AsSet,
         "off" => RouteChoice::Off,
         _ => match RouteLawKind::of(name) {
-            // The lowest of the plausible beginnings: from 5 and 10 it loses more.
+            // The lowest of the plausible initial limits: with 5 and 10 it loses more.
             Some(RouteLawKind::Paper(params)) => {
                 RouteChoice::Law(RouteLawKind::Paper(PaperRouteParams { initial: 2, ..params }))
             }
@@ -131,7 +131,7 @@ fn session_choice(name: &str) -> Option<SessionChoice> {
     Some(match name {
         "set" => SessionChoice::AsSet,
         _ => match SessionLawKind::of(name) {
-            // It needs its number.
+            // It needs a number.
             Some(SessionLawKind::Static(_)) => return None,
             Some(law) => SessionChoice::Law(law),
             None => SessionChoice::Law(SessionLawKind::Static(number(name, "static:")?)),

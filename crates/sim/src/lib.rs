@@ -1,18 +1,18 @@
 //! A discrete-event model of an application and its visitors; drives the gate unchanged, in virtual
 //! time.
 //!
-//! - [`Scenario`]: the question: who visits ([`suimon_workload::Workload`]), what the application
-//!   is ([`Machine`], [`Cost`]), what changes, which gate is in front, and what is expected
-//!   ([`Band`]).
+//! - [`Scenario`]: the question: which visitors come ([`suimon_workload::Workload`]), what the
+//!   application is ([`Machine`], [`Cost`]), what changes, which gate is in front, and what is
+//!   expected ([`Band`]).
 //! - [`run`]: plays it with a seed and with [`Laws`]; every event is checked ([`Violation`]).
-//! - [`RunResult`]: what came of it.
-//! - [`replay`]: a recording of a gateway's gate played again, and what other settings would have
+//! - [`RunResult`]: the result of a run.
+//! - [`replay`]: plays a recording of a gate again, and shows what other settings would have
 //!   decided.
-//! - [`OtherRoutes`], [`OtherSessions`]: the door for laws that are not the product's;
-//!   `experiments/rivals` has some.
+//! - [`OtherRoutes`], [`OtherSessions`]: the interface for external laws; `experiments/rivals` has
+//!   some.
 //!
-//! The same scenario, seed and laws give the same outcome bit for bit, on every machine. What
-//! happens to 400 visitors in ten virtual minutes takes a small part of a second.
+//! The same scenario, seed and laws give the same outcome bit for bit, on every machine. Ten
+//! virtual minutes of 400 visitors take a small part of a second.
 
 mod check;
 mod expect;

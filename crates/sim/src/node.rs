@@ -1,5 +1,5 @@
-//! A model of an application server: an accept path, threads, waiting for others, and a processor
-//! shared by the jobs in service.
+//! A model of an application server: an accept path, threads, waits for other systems, and a
+//! processor shared by the jobs in service.
 //!
 //! All jobs on the processor advance in one virtual time V, so an event costs O(log n):
 //!
@@ -12,14 +12,19 @@
 //! 1/E(M) straight between measured points                                          a real application's own curve     (6)
 //! ```
 //!
-//! M: memory held by the jobs in service (for (4) with what the application holds at rest). q_i:
-//! the operating system's uneven weights, exponential with mean 1 plus 0.02, or all 1; without them
-//! a burst of equal jobs all ends at the same instant. Before that a request passes the accept
-//! path, one at a time: a0 + κ · max(0, (n − cores) / cores) seconds, κ being the operating
-//! system's constant; takes a thread, or waits for one; takes its route's lock, where it has one,
-//! and keeps it to the end; and waits for others (a database) on one of the connections, without
-//! using the processor. *Source*: LAWS §1 of the design, with (3) and q from what reproduces the
-//! paper's results; (4) for a real virtual machine; (5) Gunther.
+//! M: memory held by the jobs in service; for (4) plus what the application holds at rest. q_i: the
+//! operating system's uneven weights, exponential with mean 1 plus 0.02, or all 1. With equal
+//! weights, a burst of equal jobs ends at a single instant.
+//!
+//! A request passes these stages before the processor:
+//! - the accept path, one request at a time: a0 + κ · max(0, (n − cores) / cores) seconds, κ being
+//!   the operating system's constant;
+//! - a thread, for which it may have to wait;
+//! - its route's lock, if it has one, held until the request ends;
+//! - a wait for other systems (a database) on one of the connections, without using the processor.
+//!
+//! *Source*: LAWS §1 of the design, with (3) and q from what reproduces the paper's results; (4)
+//! for a real virtual machine; (5) Gunther.
 
 mod machine;
 
@@ -28,54 +33,54 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use suimon_model::{Instant, Rng, seconds};
 
-/// The grain of virtual time: what ends within it has ended.
+/// The resolution of virtual time: jobs that end within it have ended.
 const GRAIN: f64 = 1e-9;
 
 /// One request's work.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Job {
-    /// Its number, unique while it is here.
+    /// Its number, unique while it is in the node.
     pub id: u64,
-    /// Seconds of waiting for others.
+    /// Seconds of waiting for other systems.
     pub elsewhere: f64,
     /// CPU seconds.
     pub cpu: f64,
     /// Memory held while it is on the processor.
     pub memory: f64,
-    /// The lock that it needs first, if it needs one.
+    /// The lock that it must take first, if any.
     pub lock: Option<Lock>,
 }
 
 /// A lock inside the application, held from the time a request has its thread until it ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lock {
-    /// Which.
+    /// The number of the lock.
     pub number: u32,
-    /// So many may hold it at once; the rest wait for it, first in, first out.
+    /// The most requests that hold it at once; the rest wait, first in, first out.
     pub holders_max: u32,
 }
 
-/// A node with everything that is in it.
+/// A node and all requests in it.
 #[derive(Debug)]
 pub struct Node {
     machine: Machine,
     rng: Rng,
-    /// Requests on their way in, the first being taken in until `accepted`.
+    /// Requests in the accept path; the first one leaves it at `accepted`.
     arriving: VecDeque<Job>,
     accepted: Instant,
     /// Requests waiting for a thread.
     threadless: VecDeque<Job>,
     /// Requests that have a thread.
     running: usize,
-    /// By lock: who holds it, and who waits for it.
+    /// By lock: the number of its holders, and the requests that wait for it.
     locks: BTreeMap<u32, (usize, VecDeque<Job>)>,
-    /// Who holds which lock.
+    /// By request: the lock that it holds.
     holders: BTreeMap<u64, u32>,
     /// Requests waiting for a connection.
     unconnected: VecDeque<Job>,
-    /// Waiting for others, until then.
+    /// Requests that wait for other systems, by the end of the wait.
     elsewhere: BinaryHeap<Reverse<(Instant, u64)>>,
-    /// What those waiting for others will ask of the processor.
+    /// Those requests, by number, for their later work on the processor.
     to_come: BTreeMap<u64, Job>,
     processor: Processor,
     ended: VecDeque<u64>,
@@ -142,14 +147,14 @@ impl Node {
         }
     }
 
-    /// The machine is another from now on. What is being taken in goes on as it began.
+    /// Replaces the machine from now on. A request in the accept path goes on as it began.
     pub fn handle_change(&mut self, now: Instant, machine: Machine) {
         self.handle_timeout(now);
         self.machine = machine;
         self.connect(now);
     }
 
-    /// Does what is due by `now`: see [`Node::poll_timeout`].
+    /// Does all that is due by `now`: see [`Node::poll_timeout`].
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(due) = self.poll_timeout().filter(|due| *due <= now) {
             self.step(due);
@@ -157,12 +162,12 @@ impl Node {
         self.processor.advance(now, &self.machine);
     }
 
-    /// Returns the number of a request that has ended, until there is none.
+    /// Returns the number of a request that has ended; `None` if there is none.
     pub fn poll_ended(&mut self) -> Option<u64> {
         self.ended.pop_front()
     }
 
-    /// Returns when `handle_timeout` is to be called, if nothing else happens before.
+    /// Returns when `handle_timeout` must be called, if nothing happens before.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let accepted = (!self.arriving.is_empty()).then_some(self.accepted);
         let back = self.elsewhere.peek().map(|Reverse((at, _))| *at);
@@ -170,13 +175,13 @@ impl Node {
         [accepted, back, done].into_iter().flatten().min()
     }
 
-    /// Returns what has been done by `now`.
+    /// Returns what the processor has done by `now`.
     pub fn usage(&mut self, now: Instant) -> Usage {
         self.processor.advance(now, &self.machine);
         Usage { busy: self.processor.busy, work: self.processor.work }
     }
 
-    /// Returns how many requests are here.
+    /// Returns how many requests are in the node.
     pub fn in_service(&self) -> usize {
         self.arriving.len() + self.threadless.len() + self.running
     }
@@ -234,7 +239,7 @@ impl Node {
         }
     }
 
-    /// Gives connections to the requests that wait for one, as long as there are any.
+    /// Gives connections to waiting requests, as long as both last.
     fn connect(&mut self, now: Instant) {
         while self.machine.connections.is_none_or(|all| self.elsewhere.len() < all as usize)
             && let Some(job) = self.unconnected.pop_front()
@@ -244,8 +249,8 @@ impl Node {
         }
     }
 
-    /// Hands the lock that request `id` held, if any, to the request that has waited for it
-    /// longest.
+    /// Passes the lock that request `id` held, if any, to the request that has waited longest for
+    /// it.
     fn unlock(&mut self, now: Instant, id: u64) {
         let Some(number) = self.holders.remove(&id) else { return };
         let (held, waiting) = self.locks.get_mut(&number).expect("a lock that is held is known");
@@ -271,7 +276,7 @@ fn weight(machine: &Machine, rng: &mut Rng) -> f64 {
 impl Processor {
     fn start(&mut self, job: Job, weight: f64) {
         let ends = self.virtual_time + job.cpu / weight;
-        // Positive floats order as their bits do.
+        // Positive floats have the order of their bits.
         self.jobs.insert((ends.to_bits(), job.id), (weight, job.memory));
         self.weights += weight;
         self.memory += job.memory;
@@ -286,7 +291,7 @@ impl Processor {
         self.weights -= weight;
         self.memory -= memory;
         if self.jobs.is_empty() {
-            // Sums of floats drift; an idle processor is the moment to set them right.
+            // Sums of floats drift, so they are reset whenever the processor is idle.
             (self.weights, self.memory, self.virtual_time) = (0.0, 0.0, 0.0);
         }
         Some(id)
@@ -298,7 +303,7 @@ impl Processor {
         if left <= GRAIN {
             return Some(self.now);
         }
-        // Rounded up, so that the job really has ended then.
+        // Rounded up, so that the job has certainly ended by then.
         Some(self.now + seconds(left / self.rate(machine)) + std::time::Duration::from_nanos(1))
     }
 

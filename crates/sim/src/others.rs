@@ -1,39 +1,39 @@
-//! The door by which laws that are not the product's stand in the gate of a run: those an
-//! experiment compares it with.
+//! The interface by which external laws run in a simulated gate: the laws that an experiment
+//! compares the gateway with.
 
 use crate::utilisation::Utilisation;
 use std::fmt;
 use suimon_control::{RouteLaw, SessionLaw};
 use suimon_model::{Instant, KindId};
 
-/// What a law of others is told of the site it is put in front of.
+/// What an external law is told of the site in front of which it runs.
 #[derive(Clone, Debug)]
 pub struct Site {
     /// Processor cores of the application's host.
     pub cores: u32,
-    /// How busy these are, for the laws that look.
+    /// How busy these are, for laws that use it.
     pub cpu: Utilisation,
-    /// Sessions per second that the application can finish: what no gate can know.
+    /// Sessions per second that the application can finish; no real gate can know that.
     pub sessions_per_second: f64,
-    /// Kinds of sessions there are; each has a law of its own.
+    /// The number of kinds of session; each has a law of its own.
     pub kinds: usize,
 }
 
-/// A law for limits that is not the product's.
+/// An external law for limits.
 pub trait OtherRoutes: fmt::Debug + Send + Sync {
-    /// Returns its name, as it is written before the "+".
+    /// Returns its name, as written before the "+".
     fn written(&self) -> String;
 
-    /// Returns the law with nothing known.
+    /// Returns the law in its initial state.
     fn law(&self, site: &Site) -> Box<dyn RouteLaw>;
 }
 
-/// A law for session starts that is not the product's.
+/// An external law for admissions.
 pub trait OtherSessions: fmt::Debug + Send + Sync {
-    /// Returns its name, as it is written behind the "+".
+    /// Returns its name, as written after the "+".
     fn written(&self) -> String;
 
-    /// Returns the law for sessions of `kind`, with nothing known.
+    /// Returns the law for sessions of `kind`, in its initial state.
     fn law(&self, site: &Site, kind: KindId, now: Instant) -> Box<dyn SessionLaw>;
 }
 

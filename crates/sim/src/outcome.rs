@@ -1,5 +1,5 @@
-//! What came of a run: the visitors' books, the gate as it was from second to second, and what may
-//! be asked of both.
+//! The result of a run: the visitors' counts, the state of the gate at each second, and figures
+//! derived from both.
 
 use crate::laws::Laws;
 use crate::scenario::Scenario;
@@ -9,56 +9,56 @@ use suimon_model::{Duration, Instant, Record};
 use suimon_statistics::Histogram;
 use suimon_workload::{Counts, Second, StepTally, Tally};
 
-/// Goodput is judged to be there when it is at least this share of what is reachable ...
+/// Goodput counts as settled when it is at least this share of what is reachable ...
 const SETTLED_SHARE: f64 = 0.9;
 /// ... over this many seconds.
 const SETTLED_SECONDS: usize = 30;
 
-/// Decisions kept of a run.
+/// The most decisions kept of a run.
 pub const RECORDS_MAX: usize = 10_000;
 
-/// What came of one run.
+/// The result of one run.
 #[derive(Clone, Debug)]
 pub struct RunResult {
     /// The scenario's name.
     pub scenario: String,
-    /// The seed with which all of it happens again.
+    /// The seed that reproduces it.
     pub seed: u64,
     /// The laws, as `ROUTES+SESSIONS`.
     pub laws: String,
-    /// What is most often asked, over the time counted.
+    /// The most important figures, over the measured time.
     pub summary: Summary,
-    /// The visitors' own counts, over the time counted.
+    /// The visitors' own counts, over the measured time.
     pub counts: Counts,
     /// By kind of journey, then by step.
     pub steps: Vec<Vec<StepTally>>,
-    /// Of the sessions completed: from the first request to the last answer.
+    /// Times of the completed sessions, from first request to last answer.
     pub session_time: Histogram,
     /// What the visitors saw, second by second from the start.
     pub seconds: Vec<Second>,
-    /// The gate and the machine, about each second.
+    /// The gate and the machine, about once per second.
     pub series: Vec<Sample>,
     /// Sessions per second that were reachable, for each second.
     pub reachable: Vec<f64>,
-    /// Sessions per second that the application could do, for each second.
+    /// Sessions per second of which the application was capable, for each second.
     pub bound: Vec<f64>,
-    /// The time counted, in seconds from the start: from, to.
+    /// The measured time, in seconds from the start: from, to.
     pub counted: (f64, f64),
-    /// The gate's routes.
+    /// The number of the gate's routes.
     pub gate_routes: usize,
-    /// Windows at a limit under trial, in the time counted.
+    /// Windows at a limit under trial, in the measured time.
     pub trial_windows: u64,
-    /// Decisions in all.
+    /// The number of all decisions.
     pub decisions: u64,
     /// The first [`RECORDS_MAX`] of them.
     pub records: Vec<Record>,
-    /// What waiting at the gates there was, in the time counted.
+    /// Waiting at the gates, in the measured time.
     pub gates: Gates,
-    /// Users that did not start because there was no room.
+    /// Users that did not start because `users_max` were already present.
     pub not_started: u64,
     /// What the gate had learned by the end.
     pub learned: Learned,
-    /// What another gate could begin with: see [`crate::run_knowing`].
+    /// What another gate could start from: see [`crate::run_knowing`].
     pub knowledge: Knowledge,
     /// The hash of all decisions.
     pub trace: u64,
@@ -73,13 +73,13 @@ pub struct Gates {
     pub started: u64,
     /// ... and the seconds for which they were held before, at both gates together.
     pub held_s: f64,
-    /// Of these, those of visitors who had been admitted before, ...
+    /// Of these, the requests of visitors who had been admitted before, ...
     pub inside: u64,
-    /// ... and the seconds for which they were held at their routes.
+    /// ... and the seconds for which these were held at their routes.
     pub inside_held_s: f64,
     /// Requests of newcomers, ...
     pub newcomers: u64,
-    /// ... and those of them that were held at the session gate for over a second.
+    /// ... and how many of these were held at the session gate for over a second.
     pub newcomers_held_long: u64,
 }
 
@@ -89,45 +89,45 @@ impl Gates {
         self.newcomers_held_long as f64 / self.newcomers.max(1) as f64
     }
 
-    /// Returns the mean seconds for which a request of somebody who had been admitted waited at its
-    /// route's gate.
+    /// Returns the mean seconds for which a request of an admitted visitor waited at its route's
+    /// gate.
     pub fn delay_s(&self) -> f64 {
         self.inside_held_s / self.inside.max(1) as f64
     }
 }
 
-/// What is most often asked of a run.
+/// The most important figures of a run.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Summary {
     /// Completed sessions per second.
     pub sessions_per_s: f64,
-    /// That as a share of what was reachable: the bound B, or what was asked for if that is less.
+    /// Completed sessions as a share of what was reachable: of the bound B, or of the demand if
+    /// that is less.
     pub goodput_share: f64,
-    /// That as a share of B.
+    /// Completed sessions as a share of B.
     pub bound_share: f64,
     /// Sessions completed.
     pub completed: u64,
-    /// Time-outs, errors and refusals after the first page.
+    /// Timeouts, errors and refusals after the first page.
     pub mid_session_failures: u64,
-    /// These per session that was completed or left.
+    /// Mid-session failures per session completed or left.
     pub mid_session_failure_share: f64,
-    /// Time-outs and errors at the first page.
+    /// Timeouts and errors at the first page.
     pub first_step_failures: u64,
-    /// Refusals at the first page that said when to come again, and gave no place.
+    /// Refusals at the first page with `Retry-After` and without a position in line.
     pub refusals: u64,
-    /// Answers that showed a place in line, each time somebody asked.
+    /// Answers that showed a position in line; each request counts.
     pub waiting_pages: u64,
-    /// Median and 95th percentile of the time from a visitor's first request to his first good
-    /// answer, seconds.
+    /// Median of the time from a visitor's first request to the first good answer, seconds.
     pub wait_p50_s: f64,
-    /// The 95th percentile.
+    /// The 95th percentile of that time.
     pub wait_p95_s: f64,
-    /// CPU seconds of work done per core-second in use; 1 where company costs nothing.
+    /// CPU seconds of work done per core-second in use; 1 if concurrency costs nothing.
     pub efficiency: f64,
-    /// From the start until goodput is there: at least 0.9 of what is reachable over 30 s; `None` =
-    /// never.
+    /// Seconds from the start until goodput is settled: at least 0.9 of what is reachable over 30
+    /// s; `None`: never.
     pub settled_after_s: Option<f64>,
-    /// The most that any route's limit moved: its highest over its lowest.
+    /// The widest range of any route's limit: its highest divided by its lowest.
     pub limit_swing: f64,
 }
 
@@ -136,21 +136,21 @@ pub struct Summary {
 pub struct Sample {
     /// When, in seconds from the start.
     pub at_s: f64,
-    /// By route: the limit; `None` where there is none.
+    /// By route: the limit; `None` if it has none.
     pub limits: Vec<Option<u32>>,
     /// By route: requests waiting.
     pub waiting: Vec<usize>,
     /// By route: requests in the application.
     pub in_flight: Vec<usize>,
-    /// By kind: seconds between two session starts; 0 = open.
+    /// By kind: the admission interval in seconds; 0: open.
     pub intervals: Vec<f64>,
     /// By kind: sessions under way.
     pub active: Vec<usize>,
     /// By kind: newcomers waiting.
     pub line: Vec<usize>,
-    /// Core-seconds in use so far, all nodes together.
+    /// Core-seconds in use since the start, of all nodes.
     pub busy: f64,
-    /// CPU seconds of work done so far.
+    /// CPU seconds of work done since the start.
     pub work: f64,
 }
 
@@ -198,7 +198,7 @@ impl RunResult {
         }
     }
 
-    /// Takes over what the visitors saw, now that they are done.
+    /// Takes in what the visitors saw, after the last of them is done.
     pub(crate) fn finish(mut self, scenario: &Scenario, tally: &Tally) -> Self {
         let window = tally.window();
         self.counted = (window.from.as_secs_f64(), window.to.as_secs_f64());
@@ -212,7 +212,7 @@ impl RunResult {
         let (from, to) = self.counted;
         let quantile = |q| tally.first_step_wait().quantile_s(q).unwrap_or(0.0);
         let mut summary = self.between(from, to);
-        // Exact where the window's ends lie within a second.
+        // Exact when the window does not end at full seconds.
         summary.sessions_per_s = self.counts.sessions_completed as f64 / (to - from).max(1e-9);
         (summary.wait_p50_s, summary.wait_p95_s) = (quantile(0.5), quantile(0.95));
         self.summary = summary;
@@ -220,7 +220,7 @@ impl RunResult {
     }
 
     /// Returns the summary of the time from `from` to `to`, seconds from the start, in whole
-    /// seconds. Its waits are those of all of the time counted.
+    /// seconds. Its waits are those of the whole measured time.
     pub fn between(&self, from: f64, to: f64) -> Summary {
         let seconds = from.round().max(0.0) as usize..(to.round().max(0.0) as usize).min(self.seconds.len());
         let sum = |of: fn(&Second) -> u32| {
@@ -254,8 +254,8 @@ impl RunResult {
         }
     }
 
-    /// Returns goodput as a share of B by bins of `seconds` from the start, the last one if it is
-    /// whole.
+    /// Returns goodput as a share of B in bins of `seconds` from the start; without the last one,
+    /// if it is incomplete.
     pub fn bins(&self, seconds: usize) -> Vec<f64> {
         let share = |(done, bound): (&[Second], &[f64])| {
             done.iter().map(|second| f64::from(second.completed)).sum::<f64>()

@@ -1,27 +1,26 @@
-//! A recording played to a real gate: the same events, so the same decisions, bit for bit; and what
-//! other settings would have decided.
+//! A recording played to a real gate: the same events give the same decisions, bit for bit. And
+//! what other settings would have decided.
 //!
-//! [`Replay`] is the first. It is fed with the segments of a recording, in order, and holds the
-//! gate against the marks in them: hashes of what the gate in the gateway had decided and answered
-//! until there.
+//! [`Replay`] is the first. It takes the segments of a recording, in order, and compares the gate
+//! with their marks: hashes of what the gateway's gate had decided and answered so far.
 //!
-//! [`WhatIf`] is the second: another gate is told of the same visitors. Its answers differ, so what
-//! followed from the recorded ones has to be made up, and by these rules alone:
+//! [`WhatIf`] is the second: another gate gets the same visitors. Its answers differ, so what
+//! followed from the recorded answers is derived anew, by these rules alone:
 //!
-//! - Requests come when they came; those of a session that is admitted later than it was come later
-//!   by as much.
-//! - A session that is turned away asks for nothing more. Where somebody is admitted instead who
-//!   was turned away in the recording, of whom nothing is known, that visitor does what the one
-//!   turned away did: the one longest ago first.
-//! - A request that is started at another time takes as long as it took. One that was never started
-//!   takes as long as the last one of its route had when it was turned away.
-//! - A client leaves when it left (later, if it came later), if it is still there. Nobody leaves
-//!   who stayed.
-//! - Time passes for the gate at the recorded moments, every 20 ms or so.
+//! - Requests arrive at the recorded times. If a session is admitted later than recorded, its
+//!   requests are later by the same time.
+//! - A session that is turned away sends no more requests. If a visitor is admitted who was turned
+//!   away in the recording, nothing is known of what it would have done. So it takes over a
+//!   recorded session that is turned away here, the one turned away longest ago first.
+//! - A request that starts at another time takes as long as recorded. One that never started takes
+//!   as long as the last request of its route before it was turned away.
+//! - A client disconnects when it did in the recording (later, if it arrived later), if its request
+//!   is still there. No other client disconnects.
+//! - The gate's timeouts are handled at the recorded moments, about every 20 ms.
 //!
-//! So a what-if tells what a gate would have done *with that traffic*: it cannot know how much
-//! quicker or slower the application would have been, nor who would have come again. With the
-//! settings that were recorded it is the recording, exactly.
+//! So a what-if shows what a gate would have done *with that traffic*. It cannot know how much
+//! faster or slower the application would have been, nor which visitors would have returned. With
+//! the recorded settings it equals the recording exactly.
 
 mod figures;
 mod player;
@@ -40,38 +39,38 @@ use suimon_model::persist::Broken;
 use suimon_model::{Duration, Instant, Record, RequestId};
 use suimon_record::{Answers, Block, Damage, Mark, Part, Segment};
 
-/// Decisions kept for the report; of a longer recording the last are only counted.
+/// The most decisions kept for the report; further ones are only counted.
 pub const DECISIONS_MAX: usize = 100_000;
-/// Requests remembered for a what-if: about half a gigabyte.
+/// The most requests remembered for a what-if: about half a gigabyte.
 pub const STAYS_MAX: usize = 10_000_000;
-/// A recording being played, or played to its end.
+/// A recording, partly or fully played.
 #[derive(Debug, Default)]
 pub struct Replay {
     /// Segments played.
     pub segments: u64,
-    /// Runs of a gateway that they are of.
+    /// Gateway runs to which they belong.
     pub runs: u64,
-    /// Calls made.
+    /// Calls of the gate.
     pub events: u64,
-    /// Marks that the gate agreed with.
+    /// Marks that matched.
     pub marks: u64,
-    /// Time from the first event to the last of each run, together.
+    /// Time from the first event to the last, summed over the runs.
     pub span: Duration,
     /// When the first segment began, since 1970.
     pub began: Duration,
-    /// What was decided, up to [`DECISIONS_MAX`].
+    /// Decisions, up to [`DECISIONS_MAX`].
     pub decisions: Vec<Record>,
-    /// How much was decided.
+    /// The number of all decisions.
     pub decided: u64,
     /// Hash of all decisions of the last run.
     pub trace: u64,
-    /// Where decisions begin to differ from those recorded; nothing is played after it.
+    /// Where decisions begin to differ from the recorded ones; nothing is played after it.
     pub divergence: Option<Divergence>,
-    /// The program that recorded, where it is another version than this one.
+    /// The version of the program that recorded, if it differs from this one.
     pub other_program: Option<String>,
     counter: Counter,
     player: Option<Player>,
-    /// For a what-if: every request, in the order in which they came.
+    /// For a what-if: every request, in the order of arrival.
     stays: Option<Vec<Stay>>,
 }
 
@@ -80,9 +79,9 @@ pub struct Replay {
 pub struct Divergence {
     /// The segment.
     pub segment: u64,
-    /// They were still the same then, since the run's origin ...
+    /// Decisions were still equal at this moment, counted from the run's origin ...
     pub after: Instant,
-    /// ... and not any more then.
+    /// ... and differed by this one.
     pub until: Instant,
     /// What differs.
     pub what: &'static str,
@@ -93,42 +92,42 @@ pub struct Divergence {
 pub enum ReplayError {
     /// The file is damaged.
     Damage(Damage),
-    /// The state a segment begins with is not one that a gate can have.
+    /// The state at the beginning of a segment is one that no gate can have.
     State(Broken),
-    /// The gate of these settings cannot be told what is recorded: not a recording of a gate.
+    /// A gate with these settings cannot take a recorded event: this is not a recording of a gate.
     Impossible(&'static str),
     /// There are more requests than a what-if can remember.
     TooMany,
 }
 
 impl Replay {
-    /// Returns a replay that has been told nothing.
+    /// Returns a replay that has played nothing yet.
     pub fn new() -> Self {
         Replay::default()
     }
 
-    /// Returns one that remembers what a what-if needs.
+    /// Returns a replay that remembers what a what-if needs.
     pub fn for_what_if() -> Self {
         Replay { stays: Some(Vec::new()), ..Replay::default() }
     }
 
-    /// Returns one that keeps what happened over time.
+    /// Returns a replay that records a timeline.
     pub fn for_timeline() -> Self {
         let mut replay = Replay::default();
         replay.counter.timeline = Some(Timeline::default());
         replay
     }
 
-    /// Returns what happened over time, if it was to be kept.
+    /// Returns the timeline, if this replay records one.
     pub fn timeline(&self) -> Option<&Timeline> {
         self.counter.timeline.as_ref()
     }
 
-    /// Plays one segment. Those of a run follow one another; where one is missing, the gate goes on
-    /// with the state the segment begins with.
+    /// Plays one segment. Segments of a run must follow one another. If one is missing, the gate
+    /// goes on with the state at the beginning of the next.
     ///
     /// # Errors
-    /// Returns [`ReplayError`] where it cannot be played on; what was played before stays.
+    /// Returns [`ReplayError`] if it cannot continue; what was played before remains.
     pub fn play(&mut self, segment: &Segment<'_>) -> Result<(), ReplayError> {
         if self.divergence.is_some() {
             return Ok(());
@@ -144,12 +143,12 @@ impl Replay {
         Ok(())
     }
 
-    /// Returns what visitors had of it.
+    /// Returns the results for the visitors.
     pub fn figures(&self) -> Figures {
         self.counter.figures()
     }
 
-    /// Begins a segment: goes on from the one before, or from the state in this one.
+    /// Begins a segment: continues from the one before, or from the state in this one.
     fn enter(&mut self, segment: &Segment<'_>) -> Result<(), ReplayError> {
         let header = &segment.header;
         if self.segments == 0 {
@@ -185,8 +184,8 @@ impl Replay {
         Ok(())
     }
 
-    /// Returns where in the list the requests are that were in the gate when a segment began: at
-    /// its end, in order.
+    /// Returns the places in the list of the requests that were in the gate when a segment began;
+    /// they are the last ones, in order.
     fn places_inside(&self) -> BTreeMap<RequestId, usize> {
         let (Some(player), Some(stays)) = (&self.player, &self.stays) else { return BTreeMap::new() };
         let inside = player.gate.inside();
@@ -194,7 +193,7 @@ impl Replay {
         inside.iter().enumerate().map(|(index, inside)| (inside.request, first + index)).collect()
     }
 
-    /// Ends a run: counts how long it was.
+    /// Ends a run: adds its length.
     fn leave(&mut self) {
         let Some(player) = self.player.take() else { return };
         self.counter.leave(player.now);

@@ -1,6 +1,6 @@
 //! One run: visitors, gate, nodes and checkers on one event heap, in virtual time.
 //!
-//! The gate, the choice of a node and the visitors are the very code of the gateway and of the
+//! The gate, the choice of a node and the visitors are the same code as in the gateway and the
 //! crowd; only the application is a model.
 
 mod visitors;
@@ -24,15 +24,15 @@ use suimon_model::{
 use suimon_workload::{Starts, StepOutcome as Answer, Tally, Window, Workload};
 use visitors::User;
 
-/// Streams of random numbers of their own, so that drawing more in one place never changes another.
+/// Separate random streams, so that more draws in one place never change another.
 const NODES: u64 = 0x4E0D;
 const COSTS: u64 = 0xC057;
 const PLACES: u64 = 0x91ACE;
-/// How often the state of the gate is noted down.
+/// Interval at which the state of the gate is recorded.
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
-/// The shortest time over which it is told how busy the processors are.
+/// The shortest time over which the processors' utilisation is computed.
 const UTILISATION_SECONDS: f64 = 0.2;
-/// Conservation, which looks at everything, is checked once in this many events.
+/// Conservation, an expensive check, is checked once in this many events.
 const CONSERVATION_EVERY: u64 = 256;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -40,7 +40,7 @@ enum Event {
     Begin,
     Ask(usize),
     GiveUp(usize, RequestId),
-    /// Is the newcomer still held?
+    /// Checks whether the newcomer is still held.
     Look(RequestId),
     Node(NodeId),
     GateWake,
@@ -63,21 +63,21 @@ struct Run<'a> {
     gate: Gate,
     fleet: Fleet,
     nodes: Vec<Node>,
-    /// By node: when its next event is, if one is under way.
+    /// By node: the time of its next event; far in the future if it has none.
     node_wakes: Vec<Instant>,
     gate_wake: Instant,
     costs: Vec<Cost>,
     cpu: Utilisation,
-    /// When `cpu` was last told, and what the nodes had done by then.
+    /// When `cpu` was last set, and the nodes' busy time by then.
     cpu_told: (Instant, f64),
     whole: bool,
     starts: Peekable<Starts>,
     users: Vec<Option<User>>,
     free_users: Vec<usize>,
     users_now: usize,
-    /// Requests inside the gate whose client is there, and whose they are.
+    /// Requests inside the gate with a client that waits, and the index of its user.
     owners: HashMap<RequestId, usize>,
-    /// Requests in the gate's queues whose client has left unnoticed, and what they ask for.
+    /// Requests in the gate whose client left unnoticed, and their routes.
     unnoticed: HashMap<RequestId, RouteId>,
     work: Vec<Option<Work>>,
     free_work: Vec<usize>,
@@ -94,12 +94,12 @@ struct Run<'a> {
 /// same outcome, bit for bit.
 ///
 /// # Errors
-/// Returns the first thing a checker found that must never happen.
+/// Returns the first violation that a checker found.
 pub fn run(scenario: &Scenario, seed: u64, laws: &Laws) -> Result<RunResult, Violation> {
     play(Run::new(scenario, seed, laws))
 }
 
-/// Plays `scenario` as [`run`] does, to a gate that begins with the knowledge of another one, of a
+/// Plays `scenario` as [`run`] does, with a gate that starts from another gate's knowledge of a
 /// given age: [`RunResult::knowledge`] of a run of a site with the same routes and kinds of
 /// session.
 ///
@@ -219,7 +219,7 @@ impl<'a> Run<'a> {
                     self.checker.no_idle_slot(RouteId(route as u32), &self.gate)?;
                 }
             }
-            // Overtaken by a later state of the node, or by an earlier wish of the gate.
+            // Obsolete: the node has changed since, or the gate has woken earlier.
             Event::Node(_) | Event::GateWake => {}
             Event::Change(index) => self.change(now, index)?,
             Event::Sample => self.sample(now),
@@ -360,7 +360,7 @@ impl<'a> Run<'a> {
         self.at(now + SAMPLE_EVERY, Event::Sample);
     }
 
-    /// Tells how busy the processors were since the last tick of the gate or so.
+    /// Sets the processors' utilisation since about the last tick of the gate.
     fn tell_utilisation(&mut self, now: Instant) {
         let (told, busy_then) = self.cpu_told;
         let passed = now.secs_since(told);
@@ -409,8 +409,8 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Returns the gate of a run, and how many routes it has. `cpu`: how busy the application's
-/// processors are, for laws that look.
+/// Returns the gate of a run, and the number of its routes. `cpu`: how busy the application's
+/// processors are, for laws that use it.
 fn gate(scenario: &Scenario, seed: u64, laws: &Laws, cpu: &Utilisation) -> (Gate, usize) {
     let now = Instant::ORIGIN;
     let setup = &scenario.gate;

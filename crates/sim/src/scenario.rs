@@ -1,4 +1,5 @@
-//! The question a run answers: which visitors, which application, which gate, and what is expected.
+//! The question that a run answers: which visitors, which application, which gate, and what is
+//! expected.
 
 use crate::node::Machine;
 use std::collections::BTreeMap;
@@ -6,25 +7,25 @@ use suimon_gate::{KindParams, Params, RouteMode};
 use suimon_model::{Duration, KindId, RouteId};
 use suimon_workload::{Arrivals, Journey, Workload};
 
-/// The most threads that the bound looks at one by one: more hardly ever bind.
+/// The most threads for which the bound is computed one by one: more hardly ever limit.
 const THREADS_LOOKED_AT: u32 = 400;
 
 /// One scenario, as it is played for each seed.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// Its name: the file's, without its ending.
+    /// Its name: the file's, without its extension.
     pub name: String,
     /// What it asks, in one sentence.
     pub question: String,
-    /// The seeds it is played with where nothing else is said; at least one.
+    /// The seeds it is played with by default; at least one.
     pub seeds: Vec<u64>,
-    /// Who comes, and what they do. Its own seed is replaced by that of the run.
+    /// Which visitors come, and what they do. The run's seed replaces its own.
     pub workload: Workload,
     /// The routes of the application, by [`RouteId`].
     pub routes: Vec<Route>,
-    /// By kind of journey, then by step: the route it asks for.
+    /// By kind of journey, then by step: the route of the request.
     pub steps: Vec<Vec<RouteId>>,
-    /// The application's machine; every node is alike.
+    /// The application's machine; all nodes are alike.
     pub machine: Machine,
     /// How many nodes there are; at least 1.
     pub nodes: u32,
@@ -32,11 +33,11 @@ pub struct Scenario {
     pub changes: Vec<Change>,
     /// The gate in front.
     pub gate: GateSetup,
-    /// Time before counting begins.
+    /// Time before measuring begins.
     pub warm_up: Duration,
-    /// Time counted; a run in which everybody has finished ends earlier.
+    /// Measured time; a run in which all visitors have finished ends earlier.
     pub measure: Duration,
-    /// What should come of it.
+    /// The expected results.
     pub expect: Vec<crate::Band>,
 }
 
@@ -60,16 +61,16 @@ pub struct Cost {
     pub variation: f64,
     /// Memory units (or MB) held while in service.
     pub memory: f64,
-    /// Seconds of waiting for others (a database) before the CPU part.
+    /// Seconds of waiting for other systems (a database) before the CPU part.
     pub elsewhere: f64,
-    /// Coefficient of variation of these.
+    /// Coefficient of variation of that wait.
     pub elsewhere_variation: f64,
     /// Share of requests that fail, 0 to 1, ...
     pub errors: f64,
     /// ... after this many CPU seconds.
     pub error_cpu: f64,
-    /// So many of this route are worked on at once, the rest wait inside the application (a lock
-    /// held from its beginning to its end, a pool of its own). `None`: no end.
+    /// The most requests of this route in work at once; the rest wait inside the application (for a
+    /// lock held during the whole request, or a pool of its own). `None`: unlimited.
     pub own_pool: Option<u32>,
 }
 
@@ -92,78 +93,77 @@ impl Default for Cost {
 /// Something that changes during a run.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// When, after the start.
+    /// When, counted from the start.
     pub at: Duration,
-    /// What.
+    /// What changes.
     pub what: What,
 }
 
 /// What changes.
 #[derive(Clone, Debug)]
 pub enum What {
-    /// Every node's machine is this from now on.
+    /// Every node has this machine from now on.
     Machine(Machine),
     /// A request of the route costs this from now on.
     Cost(RouteId, Cost),
-    /// Journeys that begin are chosen by these weights from now on, by kind of journey; 0: never.
+    /// New journeys are chosen by these weights from now on, by kind of journey; 0: never.
     Weights(Vec<f64>),
 }
 
 /// The gate in front of the application.
 #[derive(Clone, Debug, Default)]
 pub struct GateSetup {
-    /// As of `suimon serve`.
+    /// As for `suimon serve`.
     pub params: Params,
     /// The kinds of session, by [`KindId`]; at least one.
     pub kinds: Vec<KindSetup>,
     /// By kind of journey: the kind of session it begins.
     pub kind_of: Vec<KindId>,
-    /// Whether a client that has left goes unnoticed: its request keeps its place, and is worked on
-    /// as if somebody waited for it, as servers without an eye on their connections do.
+    /// Whether client disconnects go unnoticed: the request keeps its place, and is worked on as if
+    /// its client still waited, as in servers that do not watch their connections.
     pub unaware: bool,
 }
 
-/// One kind of session, as the gate is told of it.
+/// One kind of session, as declared to the gate.
 #[derive(Clone, Debug)]
 pub struct KindSetup {
     /// Its name.
     pub name: String,
-    /// As of `suimon serve`.
+    /// As for `suimon serve`.
     pub params: KindParams,
-    /// The routes that end it, once answered.
+    /// The routes whose answer ends it.
     pub ends: Vec<RouteId>,
 }
 
 impl Scenario {
-    /// Returns B at `at`: sessions per second if the application did nothing but sessions that are
+    /// Returns B at `at`: sessions per second if the application worked only for sessions that are
     /// finished.
     ///
-    /// B = what the machine can do at the best number at once ÷ CPU seconds per finished session,
-    /// those of visitors who leave on the way included; or less, where threads, connections or
-    /// locks do not let through as many. What requests hold in memory counts: a heap that is half
-    /// full with every core at work is collected, whatever sets the limit.
+    /// B = what the machine can do at the best concurrency ÷ CPU seconds per finished session.
+    /// These include the CPU seconds of visitors who leave on the way. B is less if threads,
+    /// connections or locks limit the rate further. The memory of requests counts: a heap that is
+    /// half full with every core at work is collected, whatever sets the limit.
     pub fn bound(&self, at: Duration) -> f64 {
         self.state(at).bound(self)
     }
 
-    /// Returns sessions per second that would be finished if nobody ever had to wait for anybody,
-    /// at `at`.
+    /// Returns the sessions per second that would be finished at `at` if no request ever waited.
     pub fn offered(&self, at: Duration) -> f64 {
         self.state(at).offered(self, at)
     }
 
-    /// Returns the share of sessions whose visitors stay to the end of their own accord.
+    /// Returns the share of sessions whose visitors want to stay to the end.
     pub fn offered_share(&self) -> f64 {
         self.state(Duration::ZERO).offered_share(self)
     }
 
-    /// Returns sessions per second that could be finished at `at`: what the application can do, or
-    /// what is asked of it.
+    /// Returns the sessions per second that could be finished at `at`: the application's bound or
+    /// the demand, whichever is less.
     pub fn reachable(&self, at: Duration) -> f64 {
         self.bound(at).min(self.offered(at))
     }
 
-    /// Returns the bound and what is reachable at each of `times`, which ascend.
+    /// Returns B and what is reachable at each of `times`, which must ascend.
     pub fn rates(&self, times: impl Iterator<Item = Duration>) -> Vec<(f64, f64)> {
         let mut known: Option<(usize, SiteState, f64)> = None;
         let rate = |at: Duration| {
@@ -181,7 +181,7 @@ impl Scenario {
         times.map(rate).collect()
     }
 
-    /// Returns the machine, the costs by route and the weights of the journeys as they are at `at`.
+    /// Returns the machine, the costs by route and the weights of the journeys at `at`.
     pub fn state(&self, at: Duration) -> SiteState {
         let mut state = SiteState {
             machine: self.machine.clone(),
@@ -198,11 +198,11 @@ impl Scenario {
         state
     }
 
-    /// Returns the routes that `workload` asks for, each named once, in the order in which it asks,
-    /// and by kind and step which.
+    /// Returns the routes that `workload` asks for, each once, in the order of first use, and the
+    /// route of each step, by kind.
     ///
-    /// A route is the method and the path without its query: what the gateway discovers from
-    /// traffic of such paths.
+    /// A route is the method and the path without its query, as the gateway discovers it from
+    /// traffic.
     pub fn routes_of(workload: &Workload) -> (Vec<String>, Vec<Vec<RouteId>>) {
         let mut names = vec![];
         let mut known = BTreeMap::new();
@@ -221,20 +221,20 @@ impl Scenario {
     }
 }
 
-/// What a scenario is at one moment.
+/// The state of a scenario at one moment.
 #[derive(Clone, Debug)]
 pub struct SiteState {
-    /// What serves.
+    /// The machine.
     pub machine: Machine,
-    /// By route.
+    /// The costs by route.
     pub costs: Vec<Cost>,
-    /// By kind of journey.
+    /// The weights by kind of journey.
     pub weights: Vec<f64>,
 }
 
 impl SiteState {
-    /// Returns the journeys that are chosen, each with the share of the sessions it has and the
-    /// routes of its steps.
+    /// Returns the journeys with a weight, each with its share of the sessions and the routes of
+    /// its steps.
     fn journeys<'a>(
         &'a self,
         scenario: &'a Scenario,
@@ -245,7 +245,7 @@ impl SiteState {
         chosen.map(move |(weight, (journey, steps))| (weight / all, &**journey, steps.as_slice()))
     }
 
-    /// Returns by route how often a session asks for it, on average.
+    /// Returns, by route, how many requests a session sends on average.
     pub fn visits(&self, scenario: &Scenario) -> Vec<f64> {
         let mut visits = vec![0.0; self.costs.len()];
         for (share, journey, steps) in self.journeys(scenario) {
@@ -272,7 +272,8 @@ impl SiteState {
         let threads =
             machine.threads.map_or(work, |threads| through(machine, threads, cpu, elsewhere, memory));
         let connections = machine.connections.map_or(f64::INFINITY, |all| f64::from(all) / elsewhere);
-        // A lock is held while its holder waits for others and while it has a core of its own.
+        // A request holds a lock while it waits for other systems and while it has a core of its
+        // own.
         let held = |cost: &Cost| cost.elsewhere + cost.cpu / machine.work_per_second(1, cost.memory);
         let lock = |(visits, cost): (&f64, &Cost)| {
             Some(f64::from(cost.own_pool?) / (visits * held(cost)).max(1e-12))
@@ -304,30 +305,30 @@ impl SiteState {
         }
     }
 
-    /// Returns the mean seconds of a session in which nobody waits.
+    /// Returns the mean seconds of a session in which no request waits.
     pub fn session_seconds(&self, scenario: &Scenario) -> f64 {
         self.journeys(scenario)
             .map(|(share, journey, steps)| share * length(journey, steps, &self.costs))
             .sum()
     }
 
-    /// Returns the share of sessions whose visitors stay to the end of their own accord.
+    /// Returns the share of sessions whose visitors want to stay to the end.
     pub fn offered_share(&self, scenario: &Scenario) -> f64 {
         self.journeys(scenario).map(|(share, journey, _)| share * stays(journey)).sum()
     }
 }
 
-/// Returns the sessions per second that `threads` let through at the best number at once: each has
+/// Returns the sessions per second that `threads` allow at the best concurrency. Each session needs
 /// a thread for `elsewhere` seconds without the processor and for `cpu` seconds of work on it.
 ///
-/// With k threads in use, n on the processor have the weight p(n) = elsewhereᵏ⁻ⁿ / (k − n)! · cpuⁿ
-/// / Π work(i), whatever the times are distributed like (a product form), and work(n) / cpu
-/// sessions per second are done.
+/// With k threads in use, n of them on the processor have the weight p(n) = elsewhereᵏ⁻ⁿ / (k − n)!
+/// · cpuⁿ / Π work(i), and complete work(n) / cpu sessions per second. This holds for any
+/// distribution of the times (a product form).
 fn through(machine: &Machine, threads: u32, cpu: f64, elsewhere: f64, memory: f64) -> f64 {
     let most = threads.min(THREADS_LOOKED_AT) as usize;
     let work: Vec<f64> = (0..=most).map(|n| machine.work_per_second(n, n as f64 * memory)).collect();
     let of = |k: usize| {
-        // p(n + 1) / p(n) = (k − n) / elsewhere · cpu / work(n + 1); scaled as we go, so that
+        // p(n + 1) / p(n) = (k − n) / elsewhere · cpu / work(n + 1); scaled in each step, so that
         // nothing overflows.
         let (mut weight, mut all, mut done) = (1.0_f64, 1.0, 0.0);
         for n in 0..k {
@@ -347,8 +348,8 @@ fn stays(journey: &Journey) -> f64 {
     (0..journey.steps.len()).fold(1.0, |stays, step| stays * (1.0 - journey.leaves_after(step)))
 }
 
-/// Returns the mean seconds of a session in which nobody waits, those of visitors who leave on the
-/// way included.
+/// Returns the mean seconds of a session in which no request waits, including those of visitors who
+/// leave on the way.
 fn length(journey: &Journey, steps: &[RouteId], costs: &[Cost]) -> f64 {
     let mut still_there = 1.0;
     let mut seconds = 0.0;

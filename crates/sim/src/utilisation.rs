@@ -1,12 +1,11 @@
-//! How busy the processors are, handed from the code that measures it to the code that decides by
-//! it.
+//! How busy the processors are, passed from the code that measures it to the code that uses it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The share of the processors' time that was used recently, 0 to 1. Copies show the same number.
+/// The share of the processors' time in recent use, 0 to 1. All clones share one number.
 ///
-/// The host must set it at least as often as the gate ticks, to the mean since it last did.
+/// The host must set it at least as often as the gate ticks, to the mean since the last time.
 #[derive(Clone, Debug, Default)]
 pub struct Utilisation {
     /// The bits of an `f64`; those of zero are zero.
@@ -19,7 +18,7 @@ impl Utilisation {
         self.bits.store(share.to_bits(), Ordering::Relaxed);
     }
 
-    /// Returns the share set last; 0 before.
+    /// Returns the share that was set last; 0 before.
     pub fn get(&self) -> f64 {
         f64::from_bits(self.bits.load(Ordering::Relaxed))
     }

@@ -1,5 +1,4 @@
-//! What a gate knew is worth something to the next one, and does little harm where the site has
-//! changed meanwhile.
+//! Another gate's knowledge helps, and does little harm if the site has changed since.
 
 use std::path::Path;
 use std::time::Duration;
@@ -28,7 +27,7 @@ fn knowing(site: &Scenario, seed: u64, knowledge: &Knowledge) -> RunResult {
     run_knowing(site, seed, &Laws::AS_SET, knowledge).unwrap_or_else(|violation| panic!("{violation}"))
 }
 
-/// What the gate of another crowd knows of the same site, where each request costs `cost` times as
+/// What a gate with another crowd knows of the same site, where each request costs `cost` times as
 /// much.
 fn known(name: &str, cost: f64, seed: u64) -> Knowledge {
     cold(&site(name, cost), seed + 100).knowledge
@@ -40,8 +39,7 @@ fn done(outcomes: &[RunResult], from: f64, to: f64) -> f64 {
 
 #[test]
 fn a_gate_restarted_in_the_rush_does_at_once_what_a_new_one_must_find_out() {
-    // A route that mostly waits for others, and cores that are not those of the application: both
-    // take a search.
+    // A route that mostly waits for other systems, and a wrong number of cores: both need a search.
     for (name, until, times) in [("io-route", 30.0, 1.4), ("bad-start", 120.0, 1.4)] {
         let site = site(name, 1.0);
         let new: Vec<_> = SEEDS.map(|seed| cold(&site, seed)).collect();
@@ -90,8 +88,8 @@ fn below_capacity_old_knowledge_refuses_nobody() {
 
 #[test]
 fn knowledge_of_a_site_that_is_no_more_is_outgrown() {
-    // A shop whose every page is another one now: what was known of the old ones is of no use and
-    // in nobody's way for long.
+    // A shop in which every page is new: knowledge of the old pages does not help, and does not
+    // hinder for long.
     let site = site("closed-400", 1.0);
     let mut knowledge = known("closed-400", 4.0, 1);
     knowledge.routes.rotate_left(2);

@@ -1,11 +1,11 @@
-//! The scenario files hold what they promise, for each of their seeds. Each failure names its seed,
-//! and the command that repeats it.
+//! The scenario files keep their promises with each of their seeds. Each failure names its seed and
+//! the command that repeats it.
 
 use std::path::{Path, PathBuf};
 use suimon_settings::scenario;
 use suimon_sim::{Laws, Metric, Scenario, run};
 
-/// What takes too long for a test that is not optimised; `suimon sim scenarios/` plays it.
+/// Scenarios that take too long without optimisation; `suimon sim scenarios/` plays them.
 const LONG: &[&str] = &["flash-crowd"];
 
 fn folder() -> PathBuf {
@@ -47,8 +47,8 @@ fn every_scenario_keeps_its_bands_on_every_seed() {
     assert!(faults.is_empty(), "{} bands missed:\n{}", faults.len(), faults.join("\n"));
 }
 
-/// The averages over 24 seeds: the least share, or the most of what is a fault. A single seed says
-/// little of these, so their own bands are wide; the bands of the averages are narrow.
+/// Averages over 24 seeds: the minimum of a share, or the maximum of a fault. A single seed varies
+/// widely, so the bands in the files are wide; the bands of the averages are narrow.
 const MEANS: &[(&str, Metric, f64)] = &[
     ("bad-start", Metric::GoodputShare, 0.95),
     ("capacity-halved", Metric::BoundShare, 0.93),
@@ -67,7 +67,7 @@ const MEANS: &[(&str, Metric, f64)] = &[
 
 #[test]
 fn what_one_seed_says_little_of_holds_in_the_mean_of_many() {
-    // Each on a thread of its own: they are most of what these tests take.
+    // Each scenario on a thread of its own: they take most of the time of these tests.
     std::thread::scope(|scope| {
         for (name, metric, bar) in MEANS {
             scope.spawn(move || holds_in_the_mean(name, *metric, *bar));
@@ -101,9 +101,9 @@ fn the_same_seed_gives_the_same_run_on_any_thread() {
     assert_ne!(here.trace, play(8).trace);
 }
 
-/// Logarithms, random numbers and the order of events are the same everywhere; so is everything
-/// that follows from them. When a law or the model is changed on purpose this number changes too,
-/// and is to be written anew.
+/// Logarithms, random numbers and the order of events are the same everywhere, and so is all that
+/// follows from them. An intended change of a law or the model changes this number; then write the
+/// new one here.
 #[test]
 fn the_same_seed_gives_this_very_run_on_every_machine() {
     let scenario = scenario::load(&folder().join("closed-400.toml")).expect("it is there");

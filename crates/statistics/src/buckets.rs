@@ -1,12 +1,12 @@
 //! Counts up to given bounds: what Prometheus calls a histogram.
 
-/// Counts at or under each bound, ascending; the last bound is infinite.
+/// Counts at or below each bound, ascending; the last bound is infinite.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Buckets(Vec<(f64, f64)>);
 
 impl Buckets {
-    /// Returns the buckets with these counts, not cumulated; one more than bounds, the last for
-    /// what is beyond all of them.
+    /// Returns the buckets with these counts, not cumulated. There is one count more than bounds:
+    /// the last is for values beyond all of them.
     pub fn new(bounds: &[f64], counts: &[u64]) -> Self {
         let bounds = bounds.iter().copied().chain([f64::INFINITY]);
         let mut sum = 0;
@@ -17,7 +17,7 @@ impl Buckets {
         Buckets(bounds.zip(cumulated).collect())
     }
 
-    /// Adds `count` at or under `bound`.
+    /// Adds `count` values at or below `bound`.
     pub fn add(&mut self, bound: f64, count: f64) {
         match self.0.binary_search_by(|(known, _)| known.total_cmp(&bound)) {
             Ok(place) => self.0[place].1 += count,
@@ -30,18 +30,19 @@ impl Buckets {
         Buckets(self.0.iter().map(|(bound, count)| (*bound, count - before.up_to(*bound))).collect())
     }
 
-    /// Returns how many there are.
+    /// Returns how many values there are.
     pub fn count(&self) -> f64 {
         self.0.last().map_or(0.0, |(_, count)| *count)
     }
 
-    /// Returns how many are at or under `bound`, or the next lower bound there is.
+    /// Returns how many values are at or below `bound`, or else at or below the next lower bound
+    /// that exists.
     pub fn up_to(&self, bound: f64) -> f64 {
         self.0.iter().take_while(|(known, _)| *known <= bound).last().map_or(0.0, |(_, count)| *count)
     }
 
-    /// Returns the bound under which `share` of them lie, in proportion within its bucket; beyond
-    /// the last finite bound, that bound; not a number if there are none.
+    /// Returns the value below which `share` (0 to 1) of the values lie, interpolated linearly in
+    /// its bucket. Returns the last finite bound for values beyond it, and NaN if there are none.
     pub fn quantile(&self, share: f64) -> f64 {
         let rank = share * self.count();
         let (mut from, mut below) = (0.0, 0.0);

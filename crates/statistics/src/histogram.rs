@@ -1,17 +1,17 @@
-//! Durations in logarithmic buckets: 64 to each doubling, so a percentile is at most 1.6 % off.
+//! Durations in logarithmic buckets: 64 per doubling, so a percentile is at most 1.6 % off.
 
 use suimon_model::Duration;
 
-/// log2 of the buckets to each doubling.
+/// log2 of the buckets per doubling.
 const FINE_BITS: u32 = 6;
 const FINE: u64 = 1 << FINE_BITS;
-/// Microseconds from 2^40 on (12 days) share the last bucket.
+/// Values from 2^40 µs on (12 days) share the last bucket.
 const VALUE_MAX: u64 = (1 << 40) - 1;
 
-/// Counts durations; bounded, whatever is recorded.
+/// Counts durations in bounded memory, whatever is recorded.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Histogram {
-    /// Grown to the highest bucket in use; at most 2,240.
+    /// Grows to the highest bucket in use; at most 2,240.
     counts: Vec<u64>,
     count: u64,
     sum: Duration,
@@ -19,7 +19,7 @@ pub struct Histogram {
     max: Duration,
 }
 
-/// A bucket with something in it.
+/// A bucket that is not empty.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bin {
     /// The lowest duration in it.
@@ -66,23 +66,23 @@ impl Histogram {
         self.count
     }
 
-    /// Returns the exact mean, or `None` of nothing.
+    /// Returns the exact mean; `None` if empty.
     pub fn mean(&self) -> Option<Duration> {
         (self.count > 0).then(|| self.sum.div_f64(self.count as f64))
     }
 
-    /// Returns the exact least, or `None` of nothing.
+    /// Returns the exact minimum; `None` if empty.
     pub fn min(&self) -> Option<Duration> {
         (self.count > 0).then_some(self.min)
     }
 
-    /// Returns the exact greatest, or `None` of nothing.
+    /// Returns the exact maximum; `None` if empty.
     pub fn max(&self) -> Option<Duration> {
         (self.count > 0).then_some(self.max)
     }
 
-    /// Returns the duration that the share `quantile` (0 to 1) does not exceed, or `None` of
-    /// nothing.
+    /// Returns the duration that a share `quantile` (0 to 1) of them does not exceed; `None` if
+    /// empty.
     pub fn quantile(&self, quantile: f64) -> Option<Duration> {
         if self.count == 0 {
             return None;
@@ -102,8 +102,8 @@ impl Histogram {
         self.quantile(quantile).map(|time| time.as_secs_f64())
     }
 
-    /// Returns the buckets that hold anything, in order, `merge` neighbours taken together (a power
-    /// of two up to 64 gives 64 ÷ `merge` bins to each doubling).
+    /// Returns the non-empty buckets in order, each `merge` neighbours combined (a power of two up
+    /// to 64 gives 64 ÷ `merge` bins per doubling).
     pub fn bins(&self, merge: usize) -> Vec<Bin> {
         let merge = merge.clamp(1, FINE as usize);
         let edge = |index: usize| Duration::from_micros(low_edge(index));
@@ -123,7 +123,7 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX).min(VALUE_MAX)
 }
 
-/// Values below 2·FINE have a bucket each; above, each doubling has FINE of them.
+/// Values below 2·FINE have a bucket each; above that, each doubling has FINE buckets.
 fn index_of(micros: u64) -> usize {
     let exponent = 63 - (micros | 1).leading_zeros();
     let shift = exponent.saturating_sub(FINE_BITS);

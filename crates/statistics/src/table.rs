@@ -1,6 +1,6 @@
-//! Columns under each other.
+//! Text tables with aligned columns.
 
-/// How a column stands.
+/// How a column is aligned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Align {
     /// Text.
@@ -9,14 +9,14 @@ pub enum Align {
     Right,
 }
 
-/// Returns rows under their headings: the first column is text, the others are numbers.
+/// Returns a table of headings and rows: the first column is text, the others are numbers.
 pub fn numbers(headings: &[&str], rows: &[Vec<String>]) -> String {
     let headings = headings.iter().map(|text| (*text).to_owned()).collect();
     let all: Vec<Vec<String>> = std::iter::once(headings).chain(rows.iter().cloned()).collect();
     columns(&text_first(&all), &all)
 }
 
-/// Returns how the columns of such rows stand.
+/// Returns the alignment of such rows' columns.
 pub fn text_first(rows: &[Vec<String>]) -> Vec<Align> {
     let columns = rows.first().map_or(0, Vec::len);
     (0..columns).map(|column| if column == 0 { Align::Left } else { Align::Right }).collect()
@@ -46,8 +46,8 @@ pub fn columns(aligns: &[Align], rows: &[Vec<String>]) -> String {
     text
 }
 
-/// Returns the rows as lines of at most `width` columns: what does not fit stands below, beside the
-/// first column again.
+/// Returns the rows as lines of at most `width` characters. Columns that do not fit follow below,
+/// with the first column repeated.
 pub fn folded(aligns: &[Align], rows: &[Vec<String>], width: usize) -> String {
     let wide = |column: usize| {
         2 + rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)

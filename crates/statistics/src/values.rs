@@ -1,7 +1,7 @@
-//! Of values that are all at hand, exactly.
+//! Exact statistics of values that are all in memory.
 
-/// Returns the value below which `share` (0 to 1) of them lie, between two of them in proportion;
-/// not a number if there are none.
+/// Returns the value below which `share` (0 to 1) of the values lie, interpolated linearly between
+/// two of them; NaN if there are none.
 pub fn quantile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -17,24 +17,24 @@ pub fn median(values: &[f64]) -> f64 {
     quantile(values, 0.5)
 }
 
-/// Returns the mean; not a number if there are none.
+/// Returns the mean; NaN if there are none.
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Mean, least and most of some values.
+/// Mean, minimum and maximum of some values.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct MeanAndRange {
     /// The mean.
     pub mean: f64,
-    /// The least.
+    /// The minimum.
     pub min: f64,
-    /// The most.
+    /// The maximum.
     pub max: f64,
 }
 
 impl MeanAndRange {
-    /// Returns mean, least and most of the values, if there are any.
+    /// Returns mean, minimum and maximum of the values; `None` if there are none.
     pub fn of(values: impl Iterator<Item = f64>) -> Option<MeanAndRange> {
         let (mut count, mut sum, mut min, mut max) = (0.0, 0.0, f64::INFINITY, f64::NEG_INFINITY);
         for value in values {

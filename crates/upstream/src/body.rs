@@ -1,8 +1,8 @@
 //! The body of a response on its way from a node.
 //!
-//! Reading it drives the connection. At its clean end the connection goes back to its pool and the
-//! node's in-flight count falls; dropped before, it closes the connection (HTTP/2: resets the
-//! stream).
+//! Reading it drives the connection. At a complete end the connection returns to its pool and the
+//! node's in-flight count falls. A body dropped before its end closes the connection (HTTP/2:
+//! resets the stream).
 
 use super::Guard;
 use super::connect::Stream;
@@ -43,7 +43,7 @@ enum BodySource {
     Over,
 }
 
-/// The raw connection to a node after a `101`: reads and writes bytes of whatever protocol follows.
+/// The raw connection to a node after a `101`: reads and writes the bytes of the new protocol.
 ///
 /// The node's in-flight count falls when it is dropped.
 pub struct UpgradedIo {
@@ -58,7 +58,7 @@ impl UpstreamBody {
         self.node
     }
 
-    /// Returns how many times the request was sent or was to be sent; 1 if all went well at once.
+    /// Returns how many times the request was sent or tried to be; 1 if the first try succeeded.
     pub fn tries(&self) -> u32 {
         self.tries
     }
@@ -133,8 +133,8 @@ impl UpstreamBody {
         silence.poll_over(cx, self.progress.as_ref())
     }
 
-    /// The response is complete: gives the connection back, if it can be used again, and the place
-    /// in the node.
+    /// The response is complete: returns a reusable connection to the pool, and frees the request's
+    /// place at the node.
     fn end(&mut self) {
         if let BodySource::Http1(connection) = std::mem::replace(&mut self.state, BodySource::Over)
             && let Some(guard) = &self.guard
@@ -152,7 +152,7 @@ impl UpstreamBody {
     }
 }
 
-/// How a request was sent: what its response's body has to know.
+/// What the body of a response must know of how its request was sent.
 pub(super) struct SentRequest {
     pub(super) node: NodeId,
     pub(super) tries: u32,

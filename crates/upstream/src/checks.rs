@@ -1,5 +1,5 @@
-//! What goes on beside requests: health checks as the fleet asks for them, and closing connections
-//! nobody uses.
+//! What runs beside requests: the health checks that the fleet asks for, and closing idle
+//! connections.
 
 use super::connect::{ConnectError, Stream};
 use super::error::UpstreamErrorKind;
@@ -16,15 +16,15 @@ use suimon_model::NodeId;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
-/// Time between two looks at the idle connections.
+/// Interval of the sweeps over idle connections.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
-/// What checks call themselves.
+/// The `User-Agent` of checks.
 const AGENT: HeaderValue = HeaderValue::from_static("suimon-health-check");
 
 impl Upstream {
-    /// Runs health checks and closes connections nobody uses, until `shutdown` is done. To run once
-    /// beside the requests.
+    /// Runs health checks and closes idle connections until `shutdown` is done. Run it once, beside
+    /// the requests.
     pub async fn run(&self, shutdown: impl Future<Output = ()>) {
         tokio::pin!(shutdown);
         let shared = &self.shared;
@@ -36,10 +36,9 @@ impl Upstream {
             tokio::select! {
                 () = &mut shutdown => return,
                 _ = sweep.tick() => shared.nodes.iter().for_each(Node::sweep),
-                // A check is never lost: its end is told by the check itself, also when it panics
-                // or times out.
+                // The check itself reports its result, even if it panics or times out.
                 Some(_) = checks.join_next() => {}
-                // Something is due sooner than it was.
+                // Something became due sooner.
                 () = shared.hurry.notified() => {}
                 () = tokio::time::sleep(due.unwrap_or(SWEEP_EVERY)) => {
                     for node in shared.handle_timeout() {
@@ -51,17 +50,18 @@ impl Upstream {
     }
 }
 
-/// Checks one node and tells the fleet, whatever comes of it.
+/// Checks one node and reports any result to the fleet.
 async fn check(shared: Arc<Shared>, node: NodeId) {
     let mut verdict = CheckResult { shared, node, checked: Checked::Failed };
     let shared = &verdict.shared;
-    // One that accepts connections and lets them break, as a port that is forwarded to nobody does,
-    // has to answer.
+    // A doubted node must answer: a forwarded port without a server behind it accepts connections,
+    // too, and then closes them.
     let must_answer = shared.fleet().is_doubted(node);
     verdict.checked = look(&shared.nodes[node.index()], shared, must_answer).await;
 }
 
-/// Tells the fleet what came of a check when it is dropped, so that none stays open for ever.
+/// Reports the result of a check to the fleet when dropped, so that no check stays under way for
+/// ever.
 struct CheckResult {
     shared: Arc<Shared>,
     node: NodeId,
@@ -75,7 +75,7 @@ impl Drop for CheckResult {
     }
 }
 
-/// Looks at `node`, for no longer than a check may take.
+/// Checks `node` within the time limit of a check.
 async fn look(node: &Node, shared: &Shared, must_answer: bool) -> Checked {
     let timeout = shared.params.health.timeout;
     let until = Instant::now() + timeout;
@@ -87,8 +87,8 @@ async fn look(node: &Node, shared: &Shared, must_answer: bool) -> Checked {
         }
         _ => return Checked::Unreached,
     };
-    // Where no page is named that tells how it is, any answer shows that it is there, and so does
-    // one that takes its time.
+    // Without a health path any answer shows that the node is there, and so does one that takes too
+    // long.
     let any_is_well = shared.params.health.path.is_none();
     let otherwise = if any_is_well { Checked::Accepted } else { Checked::Failed };
     let (method, path) = match &shared.params.health.path {
@@ -107,8 +107,7 @@ async fn look(node: &Node, shared: &Shared, must_answer: bool) -> Checked {
     }
 }
 
-/// Sends a check's request over a connection that nobody else uses, and returns the head of the
-/// answer.
+/// Sends a check's request over a connection of its own, and returns the head of the answer.
 async fn ask(
     node: &Node,
     shared: &Shared,

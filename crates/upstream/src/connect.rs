@@ -17,10 +17,10 @@ use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// After this time without a byte the kernel asks whether the other side is still there.
+/// Idle time after which the kernel sends TCP keepalive probes.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 
-/// A connection to a node before anything is spoken over it.
+/// A connection to a node, before any protocol is spoken.
 pub(super) enum Stream {
     Plain(TcpStream),
     Unix(UnixStream),
@@ -43,10 +43,10 @@ pub(super) struct ConnectError {
 }
 
 impl Connector {
-    /// Returns the way to `node`.
+    /// Returns the connector for `node`.
     ///
     /// # Errors
-    /// A sentence about a CA file that cannot be used, or a name that no certificate can be for.
+    /// A sentence about a CA file that cannot be used, or a name that no certificate can have.
     pub(super) fn new(node: &NodeParams, tls: &TlsParams, timeout: Duration) -> Result<Self, String> {
         let tls = match node.scheme {
             Scheme::Http => None,
@@ -94,8 +94,8 @@ impl Connector {
                 return UnixStream::connect(path).await.map(Stream::Unix).map_err(refused);
             }
         };
-        // Neither is worth failing a request for: without them it is only slower to send, or to
-        // notice a dead peer.
+        // Neither option is worth failing a request for: without them the gateway only sends more
+        // slowly, or notices a dead peer later.
         let _ = stream.set_nodelay(true);
         let _ = SockRef::from(&stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE));
         let Some((connector, name)) = &self.tls else { return Ok(Stream::Plain(stream)) };
@@ -112,13 +112,13 @@ impl Connector {
     }
 }
 
-/// Returns whether a connection could not be opened because descriptors ran out.
+/// Returns whether a connection could not be opened because file descriptors ran out.
 fn lacks_descriptors(error: &io::Error) -> bool {
     let is_lack = |error: &io::Error| {
         let lacks = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
         error.raw_os_error().is_some_and(|code| lacks.contains(&code))
     };
-    // To look up a name takes one, too, and the resolver does not tell that there was none.
+    // A name lookup needs a descriptor, too, and the resolver does not report that there was none.
     is_lack(error)
         || error.raw_os_error().is_none() && TcpSocket::new_v4().is_err_and(|error| is_lack(&error))
 }

@@ -1,5 +1,5 @@
-//! Why a request got no (whole) response: what happened, on which node, whose fault it was, and
-//! whether trying again may help.
+//! Why a request got no whole response: what happened, on which node, who caused it, and whether a
+//! retry may help.
 
 use super::head::RequestHead;
 use super::request::{BoxError, Progress, RequestBody};
@@ -8,18 +8,18 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use suimon_model::NodeId;
 
-/// Why a request got no response, or no whole one.
+/// Why a request got no response, or only a part of one.
 #[derive(Debug)]
 pub struct UpstreamError {
     kind: UpstreamErrorKind,
     node: Option<NodeId>,
     detail: &'static str,
     cause: Option<BoxError>,
-    /// Behind a lock as a body is no part of a shared error.
+    /// Behind a lock because a request's body is not `Sync`.
     unsent: Mutex<Option<Box<Unsent>>>,
 }
 
-/// A request that no node was reached for, as it was handed in: to be sent again.
+/// A request that reached no node, unchanged, so that it can be sent again.
 pub struct Unsent {
     pub(super) head: RequestHead,
     pub(super) body: RequestBody,
@@ -29,13 +29,13 @@ pub struct Unsent {
 /// What happened.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum UpstreamErrorKind {
-    /// No node may be given a request: all are being drained.
+    /// No node may get a request: all are draining.
     NoNode,
-    /// The gateway has no descriptor left for a connection, which says nothing about the node.
+    /// The gateway has no file descriptor left for a connection, which says nothing about the node.
     GatewayFull,
-    /// The connection was refused, or the node's name is not known.
+    /// The connection was refused, or the node's name is unknown.
     Connect,
-    /// The TLS handshake failed, or the node does not speak the protocol it was declared with.
+    /// The TLS handshake failed, or the node does not speak the configured protocol.
     TlsHandshake,
     /// The connection was not open in time.
     ConnectTimeout,
@@ -43,24 +43,24 @@ pub enum UpstreamErrorKind {
     FirstByteTimeout,
     /// The next piece of the response body did not come in time.
     IdleTimeout,
-    /// The connection broke before the head of a response came.
+    /// The connection closed before the head of a response arrived.
     BrokenBeforeHead,
-    /// The connection broke in the middle of the response body.
+    /// The connection closed in the middle of the response body.
     BrokenInBody,
-    /// What the node sent is no HTTP response, or one past the limits.
+    /// What the node sent is not an HTTP response, or exceeds the limits.
     BadResponse,
-    /// The client's own request body broke off or was malformed.
+    /// The client's request body ended early or was malformed.
     RequestBody,
 }
 
-/// Whose fault an error is.
+/// Who caused an error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Blame {
-    /// The client sent something broken, or went away.
+    /// The client sent something malformed, or disconnected.
     Client,
-    /// The application or the way to it.
+    /// The application, or the network to it.
     Upstream,
-    /// The gateway has nothing to send the request to, or no descriptor left to do so.
+    /// The gateway has no node or no file descriptor left for the request.
     Gateway,
 }
 
@@ -97,7 +97,7 @@ impl UpstreamErrorKind {
         }
     }
 
-    /// Returns whose fault it is.
+    /// Returns who caused it.
     pub const fn fault(self) -> Blame {
         match self {
             UpstreamErrorKind::NoNode | UpstreamErrorKind::GatewayFull => Blame::Gateway,
@@ -106,7 +106,7 @@ impl UpstreamErrorKind {
         }
     }
 
-    /// Returns whether it is about time, so that `504` tells more than `502`.
+    /// Returns whether it is a timeout, for which `504` says more than `502`.
     pub const fn is_timeout(self) -> bool {
         matches!(
             self,
@@ -116,8 +116,8 @@ impl UpstreamErrorKind {
         )
     }
 
-    /// Returns whether the same request may succeed a little later and is certain not to have been
-    /// worked on.
+    /// Returns whether a retry a little later may succeed, and the application has certainly not
+    /// worked on the request.
     pub const fn retry_may_help(self) -> bool {
         matches!(
             self,
@@ -141,19 +141,18 @@ impl UpstreamError {
         self.node
     }
 
-    /// Returns whose fault it is.
+    /// Returns who caused it.
     pub fn fault(&self) -> Blame {
         self.kind.fault()
     }
 
-    /// Returns whether the same request may succeed a little later and is certain not to have been
-    /// worked on.
+    /// Returns whether a retry a little later may succeed, and the application has certainly not
+    /// worked on the request.
     pub fn retry_may_help(&self) -> bool {
         self.kind.retry_may_help()
     }
 
-    /// Returns the error of type `E` this one was caused by, if there is one: how a body's own
-    /// error is found again.
+    /// Returns the cause of type `E`, if there is one: so a body's own error is found again.
     pub fn find<E: Error + 'static>(&self) -> Option<&E> {
         let mut cause = self.source();
         while let Some(error) = cause {
@@ -180,13 +179,13 @@ impl UpstreamError {
         }
     }
 
-    /// Returns the request if no connection could be opened for it, once: it is certain not to have
-    /// been worked on since.
+    /// Returns the request, once, if no connection could be opened for it: no node has worked on
+    /// it.
     pub fn take_unsent(&mut self) -> Option<Box<Unsent>> {
         self.unsent.get_mut().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Hands back the request itself where no connection could be opened for it.
+    /// Puts the request into the error, if no connection could be opened for it.
     #[must_use]
     pub(super) fn with_unsent(mut self, unsent: Unsent) -> Self {
         if matches!(self.kind, UpstreamErrorKind::Connect | UpstreamErrorKind::ConnectTimeout) {

@@ -1,15 +1,16 @@
-//! What must hold of whatever reads bytes of strangers, for a fuzzer to break: `fuzz/` feeds these,
-//! and the tests here replay what it has found.
+//! What must hold for all code that reads untrusted bytes. `fuzz/` feeds these functions, and the
+//! tests here replay what the fuzzer has found.
 //!
-//! Each function takes any bytes and panics if something does not hold. It is there under the
-//! fuzzer and in tests only.
+//! Each function takes any bytes and panics if something does not hold. They exist only under the
+//! fuzzer and in tests.
 
 use crate::decoded;
 
-/// Sizes of the pieces in which the same bytes come.
+/// Sizes of the pieces into which the same bytes are cut.
 const PIECES: [usize; 3] = [1, 3, 17];
 
-/// However the bytes of an answer are cut, it says the same, and no more than there is.
+/// However the bytes of an answer are cut, the result is the same, and the body is no longer than
+/// they are.
 pub fn answer(bytes: &[u8]) {
     let whole = decoded(bytes, bytes.len());
     for piece in PIECES {

@@ -1,22 +1,22 @@
-//! A request's head on its way to a node, and what is said there of its client.
+//! A request's head on its way to a node, and what it tells the node of the client.
 
 use http::request::Parts;
 use std::sync::Arc;
 use suimon_message::peer::Forwarding;
 
-/// A request's head: what the client asks for, and who it is where that is not in the headers
-/// already.
+/// A request's head: what the client asks for, and who the client is, unless the headers already
+/// say so.
 #[derive(Debug)]
 pub struct RequestHead {
-    /// On the heap: it is handed on through many calls, and large to move.
+    /// Boxed: it passes through many calls and is expensive to move.
     pub(super) parts: Box<Parts>,
-    /// Beside the headers: it is the same for all requests of a connection, and to put it among
-    /// theirs takes longer than to write it.
+    /// Not among the headers: it is the same for all requests of a connection, and inserting it
+    /// there takes longer than writing it.
     pub(super) forwarding: Option<Arc<Forwarding>>,
 }
 
 impl RequestHead {
-    /// Returns the head of a request of the client that `forwarding` tells of.
+    /// Returns the head of a request whose client `forwarding` describes.
     pub fn of(parts: Box<Parts>, forwarding: Option<Arc<Forwarding>>) -> Self {
         RequestHead { parts, forwarding }
     }

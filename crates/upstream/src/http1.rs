@@ -1,13 +1,13 @@
 //! One HTTP/1.1 connection, driven by its caller.
 //!
-//! There is no task behind a connection: the request that holds it polls it, and an idle one in the
-//! pool is polled by nobody until it is taken out. So a dropped request is a closed connection, and
-//! a request costs no hand-over between tasks. The bytes are ours, too: a library's client is made
-//! for a task of its own, and its channels between the two took more of a proxied request's time
+//! A connection has no task of its own: the request that holds it polls it, and nothing polls an
+//! idle one until it leaves the pool. So a dropped request closes its connection, and a request
+//! costs no hand-over between tasks. The HTTP client is the gateway's own, too: library clients
+//! need a task each, and the channels between the two tasks took more of a proxied request's time
 //! than writing a head and reading one (`experiments/proxy-cost`).
 //!
-//! - [`Outgoing`]: the request on its way in.
-//! - [`Head`], [`Framing`]: the response on its way out.
+//! - [`Outgoing`]: the request on its way to the node.
+//! - [`Head`], [`Framing`]: the response on its way back.
 
 mod decode;
 mod outgoing;
@@ -36,12 +36,13 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncReadExt;
 use tokio::task::unconstrained;
 
-/// The least and the most room for a read, in bytes: it doubles with each read that fills it.
+/// Bounds of the free space for a read, in bytes: it doubles with each read that fills it.
 const READ_MIN: usize = 4 << 10;
 const READ_MAX: usize = 64 << 10;
 /// The largest buffer an idle connection keeps, in bytes.
 const IDLE_BUFFER_MAX: usize = 16 << 10;
-/// Responses before the response, such as `103 Early Hints`, that are read over.
+/// The most interim responses, such as `103 Early Hints`, that are skipped before the response
+/// itself.
 const INTERIM_MAX: u32 = 16;
 
 /// An open HTTP/1.1 connection.
@@ -52,20 +53,20 @@ pub(super) struct Http1 {
     read: BytesMut,
     room: usize,
     head_end: HeadEnd,
-    /// Of the response that is being read.
+    /// Framing of the response that is being read.
     framing: Framing,
-    /// Whether the connection may be used again after it.
+    /// Whether the connection may be used again after the response.
     persists: bool,
-    /// Whether the request has a body that a node may take for the next request: behind a method
-    /// that needs none few read one.
+    /// Whether the request has an unusual body, which the node may take for the next request: few
+    /// applications read a body with a method that does not need one.
     has_odd_body: bool,
     silence: Silence,
     idle_since: Instant,
-    /// How long the node keeps the connection open without a request, as far as it has said so.
+    /// How long the node says that it keeps the connection open without a request.
     kept_for: Option<Duration>,
 }
 
-/// Why no head of a response came, and the request's body where none of the request was written.
+/// Why no head of a response arrived, and the request's body if nothing of the request was written.
 pub(super) struct Failed {
     pub(super) kind: UpstreamErrorKind,
     pub(super) detail: &'static str,
@@ -74,8 +75,8 @@ pub(super) struct Failed {
 }
 
 impl Http1 {
-    /// Returns a connection over `stream` that accepts response heads of at most `head_max` bytes,
-    /// and is to wait for them for about `timeout`.
+    /// Returns a connection over `stream` that accepts response heads of at most `head_max` bytes.
+    /// `timeout` is about how long it will wait for them.
     pub(super) fn new(stream: Stream, head_max: usize, timeout: Duration) -> Box<Self> {
         Box::new(Http1 {
             stream,
@@ -93,33 +94,33 @@ impl Http1 {
         })
     }
 
-    /// Returns whether the node has neither closed the connection nor said anything unasked. Leaves
-    /// no waker of a task behind.
+    /// Returns whether the node has neither closed the connection nor sent anything unasked. Leaves
+    /// no task's waker registered.
     pub(super) fn is_open(&mut self) -> bool {
         let mut nobody = Context::from_waker(Waker::noop());
-        // Outside the task's budget: with that spent, a closed connection would look open.
+        // Outside the task's cooperative budget: if that is spent, a closed connection would look
+        // open.
         let read = pin!(unconstrained(poll_fn(|cx| self.poll_read(cx))));
         read.poll(&mut nobody).is_pending()
     }
 
-    /// Returns whether request and response are complete and the connection is as it was before
-    /// them.
+    /// Returns whether request and response are complete and the connection is ready for another
+    /// request.
     pub(super) fn is_at_rest(&self) -> bool {
         self.persists && self.is_over() && self.outgoing.is_sent() && self.read.is_empty()
     }
 
-    /// Returns the timer of whatever this connection is waited for.
+    /// Returns the connection's timer, for whatever the caller waits for.
     pub(super) fn silence(&mut self) -> &mut Silence {
         &mut self.silence
     }
 
-    /// Returns whether nobody has used the connection for `age`, or for as long as the node keeps
-    /// it open.
+    /// Returns whether the connection was idle for `age`, or for as long as the node keeps it open.
     pub(super) fn is_stale(&self, age: Duration) -> bool {
         self.idle_since.elapsed() >= self.kept_for.map_or(age, |kept| kept.min(age))
     }
 
-    /// Takes note that from now on nobody uses the connection.
+    /// Notes that the connection is idle from now on.
     pub(super) fn note_idle(&mut self) {
         self.idle_since = Instant::now();
         self.silence.rest();
@@ -129,9 +130,9 @@ impl Http1 {
         }
     }
 
-    /// Sends a request and returns the head of the response, with the body still to come over this
-    /// connection. Waits for it no longer than `timeout` after the last piece of the request.
-    /// `host` is for a request that names none.
+    /// Sends a request and returns the head of the response; the body follows over this connection.
+    /// Waits for the head no longer than `timeout` after the last piece of the request. `host` is
+    /// for a request that names none.
     pub(super) async fn exchange(
         &mut self,
         head: &RequestHead,
@@ -159,12 +160,12 @@ impl Http1 {
         .await
     }
 
-    /// Takes the next piece of the response's body: `None` at its end.
+    /// Returns the next piece of the response's body; `None` at its end.
     pub(super) fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
-        // An answer may come before the end of the question.
+        // A response may come before the end of the request.
         if let Poll::Ready(Err(SendFault::Body(error))) = self.outgoing.poll(&mut self.stream, cx) {
             return Poll::Ready(Some(Err(BodyFault::Request(error))));
         }
@@ -188,7 +189,7 @@ impl Http1 {
         }
     }
 
-    /// Returns whether there is no more of the response to come.
+    /// Returns whether the response is complete.
     pub(super) fn is_over(&self) -> bool {
         self.framing == Framing::OVER
     }
@@ -201,14 +202,14 @@ impl Http1 {
         }
     }
 
-    /// Returns the bare connection and what was already read from it, after it has switched
-    /// protocols.
+    /// Returns the raw connection after it has switched protocols, and what was already read from
+    /// it.
     pub(super) fn into_upgraded(self) -> (Stream, Bytes) {
         (self.stream, self.read.freeze())
     }
 
-    /// Returns the error where the request could not be sent and no answer can be hoped for: a node
-    /// that breaks the connection over a request may have said why.
+    /// Returns the error if the request could not be sent and no answer can follow. A node that
+    /// closes the connection in the middle of a request may have answered why.
     fn fail_unsent(&mut self, fault: SendFault) -> Result<(), Failed> {
         match fault {
             SendFault::Body(error) => {
@@ -264,8 +265,8 @@ impl Http1 {
 
     fn begin_body(&mut self, head: Head) -> response::Parts {
         self.framing = head.framing;
-        // A node that answers before it has the whole body may never read the rest, and take it for
-        // the next request.
+        // A node that answers before it has the whole body may never read the rest, or may take it
+        // for the next request.
         self.persists = head.persists && !self.has_odd_body && self.outgoing.is_sent();
         if let Some(kept) = head.parts.headers.get("keep-alive").and_then(kept_for) {
             self.kept_for = Some(kept);
@@ -273,7 +274,7 @@ impl Http1 {
         head.parts
     }
 
-    /// Reads what is there; ready with 0 at the connection's end.
+    /// Reads what is available; ready with 0 at the connection's end.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         if self.read.capacity() - self.read.len() < READ_MIN {
             self.read.reserve(self.room);
@@ -287,10 +288,10 @@ impl Http1 {
     }
 }
 
-/// Why a response's body ends too early.
+/// Why a response's body ended too early.
 #[derive(Debug)]
 pub(super) enum BodyFault {
-    /// The request's own body broke off, and the node waits for it.
+    /// The client's request body ended early, and the node waits for it.
     Request(BoxError),
     Malformed(Malformed),
     Broken(io::Error),
@@ -306,7 +307,7 @@ impl Failed {
     }
 }
 
-/// Returns whether a body behind a method is none that many applications read.
+/// Returns whether few applications read a body with this method.
 fn needs_no_body(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::DELETE | Method::OPTIONS)
 }
@@ -316,15 +317,15 @@ fn malformed(malformed: Malformed) -> Failed {
     Failed::new(UpstreamErrorKind::BadResponse, detail).caused_by(malformed)
 }
 
-/// Returns whether `bytes`, or as many as have come, can be the beginning of a response.
+/// Returns whether `bytes` can be the beginning of a response, as far as they have arrived.
 fn begins_as_response(bytes: &[u8]) -> bool {
     const BEGIN: &[u8] = b"HTTP/1.";
     let length = bytes.len().min(BEGIN.len());
     bytes[..length] == BEGIN[..length]
 }
 
-/// Returns how long a connection can be trusted to stay open, by a header such as `Keep-Alive:
-/// timeout=5`: a little less.
+/// Returns how long a connection may be used after a header such as `Keep-Alive: timeout=5`: a
+/// little less than it says.
 fn kept_for(header: &HeaderValue) -> Option<Duration> {
     let parameters = header.to_str().ok()?.split(',');
     let mut named = parameters.filter_map(|parameter| parameter.trim().split_once('='));

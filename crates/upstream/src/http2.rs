@@ -1,9 +1,8 @@
-//! The HTTP/2 connections of one node, each shared by many requests and driven by a task of its
-//! own.
+//! The HTTP/2 connections of one node. Many requests share each, and a task of its own drives it.
 //!
-//! A request goes to the connection with the fewest streams. Where all are as full as they may be,
-//! another is opened, up to the bound; past it requests queue inside the connection until the node
-//! allows another stream.
+//! A request goes to the connection with the fewest streams. If that is full, another one is
+//! opened, up to the bound. Beyond it requests queue inside the connection until the node allows
+//! another stream.
 
 use super::connect::{ConnectError, Connector, Stream};
 use super::error::UpstreamErrorKind;
@@ -24,21 +23,21 @@ use std::time::{Duration, Instant};
 
 /// Time between two pings on a connection in use.
 const PING_EVERY: Duration = Duration::from_secs(20);
-/// The longest wait for the answer to a ping; then the connection is dead.
+/// The longest wait for the answer to a ping; after it the connection counts as dead.
 const PONG_WITHIN: Duration = Duration::from_secs(10);
 
-/// Streams opened before the node has said how many it allows; more wait inside the connection, so
-/// that none is refused.
+/// Streams opened before the node has said how many it allows. Further ones wait inside the
+/// connection, so that the node refuses none.
 const STREAMS_AT_FIRST: usize = 1;
-/// So long after its opening a connection that allows no more than [`STREAMS_AT_FIRST`] is taken at
-/// its word.
+/// A connection that still allows only [`STREAMS_AT_FIRST`] streams after this time really allows
+/// no more.
 const SETTINGS_WITHIN: Duration = Duration::from_secs(1);
 
 /// The connections to one node.
 pub(super) struct SharedPool {
     open: Mutex<Vec<Shared>>,
-    /// Held while a connection is being opened, so that a burst of requests opens one and not one
-    /// each.
+    /// Held while a connection is being opened, so that a burst of requests opens one connection,
+    /// not one each.
     opening: tokio::sync::Mutex<()>,
     limits: Limits,
 }
@@ -52,7 +51,7 @@ pub(super) struct Limits {
     pub(super) first_byte_timeout: Duration,
 }
 
-/// A connection, as the pool knows it.
+/// A connection in the pool.
 struct Shared {
     sender: SendRequest<RequestBody>,
     streams: Arc<Streams>,
@@ -66,8 +65,8 @@ struct Shared {
 struct Streams {
     used: AtomicUsize,
     opened: Instant,
-    /// Locked by its driver for as long as a poll takes, and by who asks what the node allows.
-    /// `None` once it is over.
+    /// Its driver holds the lock for the time of a poll; others hold it to ask what the node
+    /// allows. `None` once the connection is over.
     connection: Mutex<Option<Connection<TokioIo<Stream>, RequestBody, TokioExecutor>>>,
 }
 
@@ -84,7 +83,7 @@ impl SharedPool {
         SharedPool { open: Mutex::new(Vec::new()), opening: tokio::sync::Mutex::new(()), limits }
     }
 
-    /// Returns a stream of the least used connection, opened where none has room.
+    /// Returns a stream of the least used connection; opens a connection if that one is full.
     pub(super) async fn lease(
         &self,
         connector: &Connector,
@@ -93,13 +92,13 @@ impl SharedPool {
         if !fresh && let Some(lease) = self.roomy() {
             return Ok((lease, true));
         }
-        // A request in line behind an opening that hangs gives up when that does, and does not hang
-        // once more after it.
+        // A request that queues behind an opening that hangs gives up with it, so that it does not
+        // wait for a second one.
         let Ok(_opening) = tokio::time::timeout(connector.timeout(), self.opening.lock()).await else {
             let detail = "the HTTP/2 connection to the node was not open in time";
             return Err(ConnectError { kind: UpstreamErrorKind::ConnectTimeout, detail, cause: None });
         };
-        // Somebody may have opened one while we stood in line.
+        // Another request may have opened a connection meanwhile.
         if !fresh && let Some(lease) = self.roomy() {
             return Ok((lease, true));
         }
@@ -114,7 +113,8 @@ impl SharedPool {
         Ok((lease, false))
     }
 
-    /// Returns a stream of a connection over `stream` that is not shared and ends with it.
+    /// Returns a stream of a connection over `stream`; no other request shares it, and it ends with
+    /// the stream.
     pub(super) async fn open_alone(&self, stream: Stream) -> Result<StreamPermit, ConnectError> {
         Ok(open(stream, &self.limits).await?.lease())
     }
@@ -126,7 +126,7 @@ impl SharedPool {
         open.len()
     }
 
-    /// Lets go of connections without a stream for too long; they then say goodbye and close.
+    /// Drops connections that had no stream for too long; they then send GOAWAY and close.
     pub(super) fn sweep(&self) {
         let now = Instant::now();
         self.lock().retain_mut(|shared| {
@@ -141,8 +141,8 @@ impl SharedPool {
         self.least_used(self.limits.streams_max.max(1))
     }
 
-    /// Returns a stream of the least used connection with fewer than `streams_max`, and fewer than
-    /// its node allows.
+    /// Returns a stream of the least used connection, if that has fewer than `streams_max` and
+    /// fewer than its node allows.
     fn least_used(&self, streams_max: usize) -> Option<StreamPermit> {
         let mut open = self.lock();
         open.retain(|shared| !shared.sender.is_closed());
@@ -162,8 +162,7 @@ impl SharedPool {
 }
 
 impl Streams {
-    /// Returns how many streams the node allows at once; as many as one likes while it has not said
-    /// so yet.
+    /// Returns how many streams the node allows at once; no limit while the node has not named one.
     fn allowed(&self) -> usize {
         let allowed = self.connection().as_ref().map_or(0, Connection::current_max_send_streams);
         let unsaid = allowed == STREAMS_AT_FIRST && self.opened.elapsed() < SETTINGS_WITHIN;
@@ -174,15 +173,15 @@ impl Streams {
     fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut slot = self.connection();
         let Some(connection) = &mut *slot else { return Poll::Ready(()) };
-        // How it ended is told to each request on it.
+        // Each request on the connection gets the result itself.
         let _ = ready!(Pin::new(connection).poll(cx));
         *slot = None;
         Poll::Ready(())
     }
 
     fn connection(&self) -> MutexGuard<'_, Option<Connection<TokioIo<Stream>, RequestBody, TokioExecutor>>> {
-        // A panic in its driver leaves a connection nobody drives; its requests run into their time
-        // limits.
+        // A panic in the driver leaves a connection that nothing drives; its requests run into
+        // their timeouts.
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -196,13 +195,13 @@ impl Shared {
 }
 
 impl StreamPermit {
-    /// Returns the timer of whatever this stream is waited for.
+    /// Returns the stream's timer, for whatever the caller waits for.
     pub(super) fn silence(&mut self) -> &mut Silence {
         &mut self.silence
     }
 
-    /// Sends `request` and returns the head of the response, with the body still to come. Waits for
-    /// it no longer than `timeout` after the last piece of the request.
+    /// Sends `request` and returns the head of the response; the body follows. Waits for the head
+    /// no longer than `timeout` after the last piece of the request.
     pub(super) async fn exchange(
         &mut self,
         request: Request<RequestBody>,
@@ -234,7 +233,7 @@ impl Drop for StreamPermit {
     }
 }
 
-/// Returns what `error`, that came in place of a response's head, means.
+/// Returns what `error`, which came instead of a response's head, means.
 fn classify(error: &hyper::Error, progress: Option<&Arc<Progress>>) -> (UpstreamErrorKind, &'static str) {
     let body_failed = progress.is_some_and(|progress| progress.failed());
     if body_failed || error.is_body_write_aborted() {
@@ -267,7 +266,7 @@ async fn open(stream: Stream, limits: &Limits) -> Result<Shared, ConnectError> {
         connection: Mutex::new(Some(connection)),
     });
     let driven = Arc::clone(&streams);
-    // It ends with the connection, or when the pool and the last stream have let go of their
+    // The task ends with the connection, or when the pool and the last stream have dropped their
     // senders.
     tokio::spawn(poll_fn(move |cx| driven.poll(cx)));
     Ok(Shared { sender, streams, timeout: limits.first_byte_timeout, idle_since: Instant::now() })

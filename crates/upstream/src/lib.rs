@@ -1,23 +1,22 @@
-//! The upstream side: sends a request to one of the application's nodes and hands back the response
-//! as it comes.
+//! The upstream side: sends a request to one of the application's nodes and returns the response as
+//! it arrives.
 //!
-//! - [`Upstream::send`]: picks a node, takes or opens a connection, sends, and tries again where
-//!   that is certainly safe.
-//! - [`UpstreamBody`]: the response's body; reading it drives the connection, its end gives the
-//!   connection back.
-//! - [`Upstream::run`]: what goes on beside requests: health checks, and closing connections nobody
-//!   uses.
-//! - [`Upstream::view`]: every node, as it stands.
+//! - [`Upstream::send`]: picks a node, takes or opens a connection, sends, and retries if that is
+//!   certainly safe.
+//! - [`UpstreamBody`]: the response's body. Reading it drives the connection; at its end the
+//!   connection returns to the pool.
+//! - [`Upstream::run`]: what runs beside requests: health checks, and closing idle connections.
+//! - [`Upstream::view`]: the present state of every node.
 //!
-//! HTTP/1.1 connections have no task of their own: the request that uses one polls it, so
-//! cancelling is dropping. HTTP/2 connections are shared and driven by a task each. Which node:
-//! `suimon-fleet`, behind a lock that is held for nanoseconds.
+//! HTTP/1.1 connections have no task of their own: the request that uses one polls it, so dropping
+//! the request cancels it. HTTP/2 connections are shared, and each is driven by a task.
+//! `suimon-fleet` picks the node, behind a lock that is held for nanoseconds.
 //!
-//! A request is sent again only if nothing of it was written; or if it is GET, HEAD or OPTIONS
-//! without a body, was sent on a connection used before (or there is another node to go to), and
-//! the connection broke before any of the response came: once, and on a new connection, as it may
-//! be the request that breaks the application. At most [`TRIES_MAX`] times in all, the last on a
-//! new connection.
+//! A request is sent again in two cases only. Either nothing of it was written. Or all of this is
+//! true: it is GET, HEAD or OPTIONS without a body; it was sent on a connection used before, or
+//! there is another node; and the connection closed before any of the response arrived. The second
+//! case happens once, on a new connection, as the request itself may break the application. At most
+//! [`TRIES_MAX`] tries are made, the last on a new connection.
 
 mod body;
 mod checks;
@@ -60,7 +59,7 @@ use suimon_fleet::{Change, Fleet, Output, Pick};
 use suimon_model::{Instant, NodeId};
 use tokio::sync::{Notify, watch};
 
-/// The application's nodes and the connections to them. Clones share everything.
+/// The application's nodes and the connections to them. All clones share them.
 #[derive(Clone)]
 pub struct Upstream {
     shared: Arc<Shared>,
@@ -74,9 +73,9 @@ struct Shared {
     nodes: Vec<Node>,
     /// Whether any node is up.
     is_up: watch::Sender<bool>,
-    /// Whether any is up and could be connected to when that was tried last.
+    /// Whether any node is up whose last connection could be opened.
     is_reached: watch::Sender<bool>,
-    /// Wakes [`Upstream::run`] where a node is to be looked at sooner than it was.
+    /// Wakes [`Upstream::run`] when a node's check becomes due sooner.
     hurry: Notify,
 }
 
@@ -93,23 +92,23 @@ enum Pool {
     Http2(SharedPool),
 }
 
-/// A request's place in a node; given back when dropped.
+/// A request's place at a node; freed when dropped.
 struct Guard {
     shared: Arc<Shared>,
     node: NodeId,
 }
 
 impl Upstream {
-    /// Returns the upstream side over `params.nodes`. Opens nothing yet; [`Upstream::run`] must run
-    /// beside it.
+    /// Returns the upstream side over `params.nodes`. Opens no connection yet. [`Upstream::run`]
+    /// must run beside it.
     ///
     /// # Errors
-    /// A sentence about no nodes, too many, or TLS parameters that cannot be used.
+    /// A sentence about no nodes, too many nodes, or TLS parameters that cannot be used.
     pub fn new(params: UpstreamParams) -> Result<Self, String> {
         Upstream::since(std::time::Instant::now(), params)
     }
 
-    /// As [`Upstream::new`], with a clock that goes on from `origin`: the gateway has one.
+    /// As [`Upstream::new`], with time counted from `origin`, as on the gateway's clock.
     ///
     /// # Errors
     /// As of [`Upstream::new`].
@@ -135,16 +134,16 @@ impl Upstream {
         Ok(Upstream { shared: Arc::new(shared) })
     }
 
-    /// Sends a request to a node, other than `avoid` if another is well, and returns the response
-    /// with its body still to come.
+    /// Sends a request to a node, other than `avoid` if another is up, and returns the response;
+    /// its body follows.
     ///
-    /// `head` is to be in origin form, without hop-by-hop headers except `Connection: upgrade` with
+    /// `head` must be in origin form, without hop-by-hop headers except `Connection: upgrade` with
     /// its `Upgrade`. After a `101` the body is the raw connection:
-    /// [`UpstreamBody::into_upgraded`]. The future is small; dropping it, or the body of the
+    /// [`UpstreamBody::into_upgraded`]. The future is small. Dropping it, or the body of the
     /// response before its end, cancels the request at the node as far as HTTP allows.
     ///
     /// # Errors
-    /// Every [`UpstreamErrorKind`] but those of a response's body, which come from
+    /// Every [`UpstreamErrorKind`] except those of a response's body, which come from
     /// [`UpstreamBody`].
     pub fn send<B>(&self, head: impl Into<RequestHead>, body: B, avoid: Option<NodeId>) -> Sending
     where
@@ -155,7 +154,7 @@ impl Upstream {
         Box::pin(send::send(Arc::clone(&self.shared), head.into(), body, progress, avoid))
     }
 
-    /// Sends a request again that no node was reached for.
+    /// Sends a request again that reached no node.
     pub fn send_again(&self, unsent: Unsent) -> Sending {
         let Unsent { head, body, progress } = unsent;
         Box::pin(send::send(Arc::clone(&self.shared), head, body, progress, None))
@@ -163,29 +162,30 @@ impl Upstream {
 
     /// Waits until some node is up and can be connected to, as far as is known.
     pub async fn reached(&self) {
-        // The sender is ours, so it is not gone.
+        // `shared` owns the sender, so it exists.
         let _ = self.shared.is_reached.subscribe().wait_for(|is_reached| *is_reached).await;
     }
 
-    /// Gives a node no more new requests, or does so again. What it has in flight goes on.
+    /// Gives a node no new requests if `draining`, or gives it new ones again. Its requests in
+    /// flight continue.
     pub fn drain(&self, node: NodeId, draining: bool) {
         let now = self.shared.now();
         self.shared.fleet().drain(now, node, draining);
         self.shared.tell_changes();
     }
 
-    /// Returns whether any node is spoken to in HTTP/2, so that both sides of a request may speak
-    /// at once.
+    /// Returns whether any node speaks HTTP/2, so that both sides of a request may send at the same
+    /// time.
     pub fn speaks_http2(&self) -> bool {
         self.shared.nodes.iter().any(|node| matches!(node.pool, Pool::Http2(_)))
     }
 
-    /// Returns whether any node is thought to be well.
+    /// Returns whether any node is up.
     pub fn is_up(&self) -> bool {
         self.shared.fleet().is_up()
     }
 
-    /// Returns what says whether any node is thought to be well, and when that changes.
+    /// Returns a receiver that holds whether any node is up, and is notified of changes.
     pub fn watch_up(&self) -> watch::Receiver<bool> {
         self.shared.is_up.subscribe()
     }
@@ -203,11 +203,11 @@ impl Shared {
     }
 
     fn fleet(&self) -> MutexGuard<'_, Fleet> {
-        // A panic while it was held left counts that are at worst off by one.
+        // A panic under the lock leaves counts that are wrong by one at most.
         self.fleet.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Picks a node and takes a place in it.
+    /// Picks a node and takes a place at it.
     fn pick(self: &Arc<Self>, avoid: Option<NodeId>) -> Option<(Pick, Guard)> {
         let now = self.now();
         let (pick, changed) = {
@@ -248,13 +248,13 @@ impl Shared {
         self.hurry.notify_one();
     }
 
-    /// Has the fleet do what is due, and returns the nodes that are to be checked.
+    /// Lets the fleet do what is due, and returns the nodes to check.
     fn handle_timeout(&self) -> Vec<NodeId> {
         let outputs: Vec<Output> = {
             let mut fleet = self.fleet();
             fleet.handle_timeout(self.now());
-            // Under the same lock: another taker of outputs has no use for a check, and each is
-            // owed a result.
+            // Under the same lock: another reader of outputs would drop a check, and the fleet
+            // needs each one's result.
             std::iter::from_fn(|| fleet.poll_output()).collect()
         };
         self.tell_up();
@@ -268,13 +268,13 @@ impl Shared {
         checks.collect()
     }
 
-    /// Writes changes of nodes to the log, and tells whether any is up.
+    /// Logs changes of nodes, and publishes whether any is up.
     fn tell_changes(&self) {
         self.tell_up();
         loop {
-            // Not while holding the lock: the log may be slow.
+            // The lock is not held while logging: the log may be slow.
             let Some(output) = self.fleet().poll_output() else { return };
-            // Checks are asked for only where the timeout is handled, and taken there.
+            // Only `handle_timeout` produces checks, and it takes them under its lock.
             if let Output::Changed(change) = output {
                 self.tell(&change);
             }
@@ -282,8 +282,8 @@ impl Shared {
     }
 
     fn tell_up(&self) {
-        // The lock of the one is held for the look at the other, so that the last to look is the
-        // last to tell.
+        // The watch's lock is held while the fleet is read, so that the last reading is the last
+        // one published.
         self.is_up.send_if_modified(|was| {
             let is_up = self.fleet().is_up();
             std::mem::replace(was, is_up) != is_up
@@ -326,7 +326,7 @@ impl Node {
         Ok(Node { params: node.clone(), authority, connector, pool })
     }
 
-    /// Closes connections nobody has used for long.
+    /// Closes connections that were idle for too long.
     fn sweep(&self) {
         match &self.pool {
             Pool::Http1(pool) => pool.sweep(),

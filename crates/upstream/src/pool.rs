@@ -1,5 +1,5 @@
 //! The idle HTTP/1.1 connections of one node: last in, first out, so that few are used often and
-//! the rest can age away.
+//! the others age until they are closed.
 
 use super::http1::Http1;
 use std::collections::VecDeque;
@@ -14,14 +14,14 @@ pub(super) struct IdlePool {
 }
 
 impl IdlePool {
-    /// Returns a pool that keeps at most `max` connections, none for longer than `age` or the node
-    /// itself would.
+    /// Returns a pool that keeps at most `max` connections, each no longer than `age` or the node's
+    /// own keep-alive.
     pub(super) fn new(max: usize, age: Duration) -> Self {
         IdlePool { idle: Mutex::new(VecDeque::new()), max, age }
     }
 
-    /// Returns the connection used last, if it is still open and not too old. Dead ones on the way
-    /// to it are closed.
+    /// Returns the connection that was used last, if it is open and not too old. Closes dead ones
+    /// that it meets.
     pub(super) fn take(&self) -> Option<Box<Http1>> {
         loop {
             let mut connection = self.lock().pop_back()?;
@@ -31,8 +31,7 @@ impl IdlePool {
         }
     }
 
-    /// Takes back a connection that can be used again. Past the bound the longest idle one is
-    /// closed for it.
+    /// Takes back a reusable connection. If the pool is full, the longest idle one is closed.
     pub(super) fn put(&self, mut connection: Box<Http1>) {
         connection.note_idle();
         let surplus = {
@@ -49,8 +48,8 @@ impl IdlePool {
         self.lock().len()
     }
 
-    /// Closes what is too old or was closed by the node. Holds the lock for one connection at a
-    /// time.
+    /// Closes connections that are too old or that the node has closed. Takes the lock for one
+    /// connection at a time.
     pub(super) fn sweep(&self) {
         let mut next = 0;
         loop {
@@ -67,7 +66,7 @@ impl IdlePool {
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Box<Http1>>> {
-        // A panic while it was held leaves at worst one connection fewer.
+        // A panic under the lock leaves one connection fewer at most.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,8 +1,8 @@
-//! A request on its way: its head, its body, and what is known of the body's progress.
+//! A request on its way: its head, its body, and the body's progress.
 //!
-//! A request without a body costs no allocation here. One with a body has it boxed once, so that
-//! all connections can carry any body, and shares a note with the waiting side: whether the body
-//! moves, broke off, or is what everybody waits for.
+//! A request without a body costs no allocation here. A body is boxed once, so that every
+//! connection can carry any type of body. It shares its progress with the side that waits for the
+//! response: whether the body moves, has failed, or is waited for.
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -29,7 +29,7 @@ struct Inner {
     progress: Arc<Progress>,
 }
 
-/// What is known of a body while it is being sent.
+/// The progress of a body while it is being sent.
 #[derive(Debug)]
 pub(super) struct Progress {
     start: Instant,
@@ -40,7 +40,7 @@ pub(super) struct Progress {
 }
 
 impl RequestBody {
-    /// Returns `body` ready to be sent, and the note of its progress if it has anything to send.
+    /// Returns `body` ready to be sent, and its progress if it has anything to send.
     pub(super) fn new<B>(body: B) -> (Self, Option<Arc<Progress>>)
     where
         B: Body<Data = Bytes> + Send + 'static,
@@ -59,19 +59,19 @@ impl RequestBody {
         (RequestBody { inner: Some(Inner { body, progress: Arc::clone(&progress) }) }, Some(progress))
     }
 
-    /// Returns a body of nothing.
+    /// Returns an empty body.
     pub(super) fn empty() -> Self {
         RequestBody::default()
     }
 }
 
 impl Progress {
-    /// Returns whether the client's body broke off or was malformed.
+    /// Returns whether the client's body ended early or was malformed.
     pub(super) fn failed(&self) -> bool {
         self.failed.load(Relaxed)
     }
 
-    /// Returns whether everything received was sent on and the client has to send more.
+    /// Returns whether all that was received is sent, and the client must send more.
     pub(super) fn awaits_client(&self) -> bool {
         self.awaits_client.load(Relaxed)
     }
@@ -116,8 +116,7 @@ impl Body for RequestBody {
     }
 }
 
-/// Returns whether sending the request twice does no more than sending it once, by its method
-/// alone.
+/// Returns whether sending the request twice has no more effect than once, judged by its method.
 pub(super) fn is_safe(method: &http::Method) -> bool {
     matches!(*method, http::Method::GET | http::Method::HEAD | http::Method::OPTIONS)
 }

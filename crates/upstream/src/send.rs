@@ -1,4 +1,4 @@
-//! One request, from the choice of its node to the head of its response, with the tries that are
+//! One request, from the pick of its node to the head of its response, with the retries that are
 //! safe.
 
 use super::body::{SentRequest, UpstreamBody};
@@ -17,10 +17,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use suimon_model::NodeId;
 
-/// The most times one request is sent, or is tried to be.
+/// The most tries for one request.
 pub const TRIES_MAX: u32 = 3;
 
-/// A request under way. Small and on the heap, whatever it waits for.
+/// A request under way. It is small: its state is on the heap.
 pub type Sending = Pin<Box<dyn Future<Output = Result<Response<UpstreamBody>, UpstreamError>> + Send>>;
 
 /// An open connection, ready for one request.
@@ -29,16 +29,16 @@ enum Link {
     Http2(StreamPermit),
 }
 
-/// How a try came to nothing.
+/// Why a try failed.
 enum Missed {
-    /// Nothing of the request was written; here is its body again.
+    /// Nothing of the request was written; this is its body, unchanged.
     Unsent(UpstreamError, RequestBody),
-    /// The connection broke without an answer, which the node may have been working on.
+    /// The connection closed without an answer; the node may have worked on the request.
     Lost(UpstreamError),
     Failed(UpstreamError),
 }
 
-/// Sends a request and returns the response, trying again as the module's promise says.
+/// Sends a request and returns the response, with retries as the crate's documentation says.
 pub(super) async fn send(
     shared: Arc<Shared>,
     head: RequestHead,
@@ -54,7 +54,7 @@ pub(super) async fn send(
         let Some((pick, guard)) = shared.pick(refused.or(avoid)) else {
             return Err(last_error.unwrap_or_else(UpstreamError::no_node));
         };
-        // A node that just refused would refuse again.
+        // A node that has just refused would refuse again.
         if let Some(error) = last_error.take()
             && refused == Some(pick.node)
         {
@@ -87,8 +87,8 @@ pub(super) async fn send(
         };
         let unsent = std::mem::take(&mut body);
         let tried = attempt(link, node, &head, unsent, sent, shared.params.first_byte_timeout).await;
-        // A connection from the pool says nothing about the node; a new one that breaks does, or
-        // about what was asked for.
+        // A failed connection from the pool proves nothing about the node. A new one that fails
+        // does, or proves something about the request.
         if !used_before && let Err(Missed::Unsent(..) | Missed::Lost(_)) = tried {
             match tried {
                 Err(Missed::Unsent(..)) => shared.note_unreached(pick.node),
@@ -106,8 +106,8 @@ pub(super) async fn send(
                 last_error = Some(error);
             }
             Err(Missed::Lost(error)) => {
-                // What is lost twice is what breaks the application, and not a connection that had
-                // gone.
+                // Two losses mean that the request breaks the application, not that an idle
+                // connection had closed.
                 if !replayable || was_lost {
                     return Err(error);
                 }
@@ -126,15 +126,15 @@ pub(super) async fn send(
     Err(error.with_unsent(Unsent { head, body, progress }))
 }
 
-/// Returns a connection to `node` and whether it was used before. `fresh` asks for a new one.
+/// Returns a connection to `node` and whether it was used before. `fresh` demands a new one.
 async fn open(node: &Node, shared: &Shared, fresh: bool) -> Result<(Link, bool), ConnectError> {
     match &node.pool {
         Pool::Http1(pool) => {
             if !fresh && let Some(connection) = pool.take() {
                 return Ok((Link::Http1(connection), true));
             }
-            // On the heap: most requests find a connection, and none should be larger for those
-            // that do not.
+            // Boxed: most requests find a connection, and their futures should not be larger for
+            // those that do not.
             let stream = Box::pin(node.connector.connect()).await?;
             let connection =
                 Http1::new(stream, shared.params.max_head_bytes, shared.params.first_byte_timeout);
@@ -200,7 +200,7 @@ fn upgrade(
     Ok(Response::from_parts(answer, UpstreamBody::upgraded(stream, early, sent)))
 }
 
-/// Returns a request as HTTP/2 wants it. Headers are shared with `head`, not copied.
+/// Returns a request in the form that HTTP/2 needs. Its headers are shared with `head`, not copied.
 pub(super) fn http2_request(head: &RequestHead, body: RequestBody, node: &Node) -> Request<RequestBody> {
     let RequestHead { parts, forwarding } = head;
     let mut request = Request::new(body);

@@ -20,7 +20,7 @@ use std::time::Duration;
 use suimon_params::upstream::{HealthParams, NodeAddress, Scheme};
 use tokio::sync::mpsc;
 
-/// Long enough for a busy machine, short enough for a person: what takes longer hangs.
+/// Long enough for a busy machine, short enough for a person: anything slower hangs.
 const HANGS: Duration = Duration::from_secs(20);
 
 fn node(address: SocketAddr) -> NodeParams {
@@ -89,7 +89,7 @@ async fn within<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(HANGS, future).await.expect("it hangs")
 }
 
-/// Waits until `holds`. For what another task or the kernel does soon.
+/// Waits until `holds` returns true, for what another task or the kernel does soon.
 async fn until(what: &str, holds: impl Fn() -> bool) {
     let waits = async {
         while !holds() {
@@ -99,7 +99,7 @@ async fn until(what: &str, holds: impl Fn() -> bool) {
     tokio::time::timeout(HANGS, waits).await.unwrap_or_else(|_| panic!("never: {what}"));
 }
 
-/// A request body that comes piece by piece, as the test hands it over.
+/// A request body whose pieces the test hands over one by one.
 struct Piped {
     pieces: mpsc::Receiver<Result<Bytes, io::Error>>,
 }

@@ -1,5 +1,4 @@
-//! A wait that ends: how long the application may keep silent, not counting what the client has yet
-//! to send.
+//! A timeout for the application's silence, without the time in which the client is waited for.
 
 use super::request::Progress;
 use std::pin::Pin;
@@ -8,10 +7,11 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep};
 
-/// Ends when the application was silent for as long as it may, while nobody waited for the client.
+/// Is over when the application was silent for its limit, while nothing was awaited from the
+/// client.
 ///
-/// One lives as long as its connection and is moved only when it goes off: many short waits cost
-/// one timer.
+/// It lives as long as its connection, and its timer is reset only when it fires: many short waits
+/// cost one timer.
 pub(super) struct Silence {
     limit: Duration,
     since: Instant,
@@ -24,18 +24,18 @@ impl Silence {
         Silence { limit, since: Instant::now(), sleep: Box::pin(sleep(limit)) }
     }
 
-    /// Begins a wait of `limit` anew.
+    /// Begins a new wait of `limit`.
     pub(super) fn begin(&mut self, limit: Duration) {
         self.limit = limit;
         self.since = Instant::now();
         let due = self.since + limit;
-        // Going off early costs one more look; going off late would be late.
+        // An early timer costs one more look; a late one would make the timeout late.
         if self.sleep.deadline() > due {
             self.sleep.as_mut().reset(due);
         }
     }
 
-    /// Lets go of the task that waited. The timer may still go off, for nobody.
+    /// Drops the waker of the task that waited. The timer may still fire, without effect.
     pub(super) fn rest(&mut self) {
         let _ = self.sleep.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     }

@@ -1,4 +1,4 @@
-//! TLS towards the nodes: whom to trust, and what to offer.
+//! TLS towards the nodes: which certificates to trust, and which protocols to offer.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
@@ -46,7 +46,8 @@ fn roots(ca_file: Option<&Path>) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-/// Believes everybody. Only for `verify = false`; the handshake's own signatures are still checked.
+/// Accepts every certificate. Only for `verify = false`; the handshake's signatures are still
+/// checked.
 #[derive(Debug)]
 struct Anybody {
     provider: Arc<CryptoProvider>,

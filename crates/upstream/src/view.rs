@@ -1,13 +1,13 @@
-//! The upstream side as it stands, for people and metrics.
+//! The present state of the upstream side, for people and metrics.
 
 use super::Upstream;
 use std::time::Duration;
 use suimon_model::NodeId;
 
-/// What can be seen of a node.
+/// The visible state of a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UpstreamNodeView {
-    /// Which one.
+    /// The node.
     pub node: NodeId,
     /// `http://host:port`.
     pub address: String,
@@ -17,13 +17,13 @@ pub struct UpstreamNodeView {
     pub reason: &'static str,
     /// The reason as a sentence for people.
     pub explanation: &'static str,
-    /// How long it has been so.
+    /// How long it has had this status.
     pub for_the_last: Duration,
     /// How long an ejection still lasts.
     pub ejected_for: Option<Duration>,
     /// Requests in flight.
     pub in_flight: u32,
-    /// Requests it was picked for since the start.
+    /// How often it was picked since the start.
     pub picked: u64,
     /// Failed requests in a row.
     pub failures_in_a_row: u32,
@@ -32,7 +32,7 @@ pub struct UpstreamNodeView {
 }
 
 impl Upstream {
-    /// Returns every node as it stands, by id.
+    /// Returns the state of every node, by id.
     pub fn view(&self) -> Vec<UpstreamNodeView> {
         let now = self.shared.now();
         let nodes = self.shared.fleet().view();

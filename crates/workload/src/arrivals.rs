@@ -1,4 +1,4 @@
-//! When users start: a closed crowd that is there from the beginning, or an open stream with a
+//! When users start: a closed crowd that is present from the beginning, or an open stream with a
 //! rate.
 
 use suimon_model::{Duration, Instant, Rng, seconds};
@@ -10,32 +10,32 @@ use crate::Think;
 pub enum Arrivals {
     /// A fixed number of users, each playing one session after another.
     Closed {
-        /// How many.
+        /// The number of users.
         users: u32,
-        /// The first sessions begin spread over this time.
+        /// The time over which the first sessions are spread.
         start_over: Duration,
         /// How they are spread.
         spacing: Spacing,
         /// Sessions each user plays; `None` = one after another without end.
         sessions_each: Option<u32>,
-        /// Time between the end of a user's session and his next.
+        /// Time between the end of a user's session and the user's next one.
         pause: Think,
     },
-    /// New users at a rate, one session each, whatever becomes of those before them.
+    /// New users at a rate, one session each, whatever happens to earlier users.
     Open {
-        /// One after another; none arrive after the last.
+        /// Phases, one after another; no user arrives after the last.
         phases: Vec<Phase>,
         /// How they are spread.
         spacing: Spacing,
-        /// Users there may be at once; those beyond it are not started, and counted.
+        /// The most users at once; further ones are not started, only counted.
         users_max: u32,
     },
 }
 
-/// A piece of time in which the arrival rate moves in a straight line.
+/// A span of time in which the arrival rate changes linearly.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Phase {
-    /// How long it lasts; `Duration::MAX` for ever (then both rates are the same).
+    /// Its length; `Duration::MAX` for ever (then both rates are the same).
     pub lasts: Duration,
     /// Sessions per second at its beginning, at or above 0.
     pub from_per_s: f64,
@@ -46,9 +46,9 @@ pub struct Phase {
 /// How starts are spread in time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Spacing {
-    /// At equal distances.
+    /// At equal intervals.
     Even,
-    /// As a Poisson process: independent of each other.
+    /// As a Poisson process: independently of each other.
     Poisson,
 }
 
@@ -61,7 +61,7 @@ impl Arrivals {
         }
     }
 
-    /// Returns whether sessions keep being begun for ever.
+    /// Returns whether new sessions begin for ever.
     pub fn is_endless(&self) -> bool {
         match self {
             Arrivals::Closed { sessions_each, .. } => sessions_each.is_none(),
@@ -101,13 +101,13 @@ impl Phase {
 /// A user starts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Start {
-    /// Which, counted from 0.
+    /// The user's number, from 0.
     pub user: u32,
-    /// When his first session begins.
+    /// When the user's first session begins.
     pub at: Instant,
 }
 
-/// The starts of all users, in order of time. Ends when all have started.
+/// The starts of all users, in order of time. The iterator ends after the last.
 #[derive(Clone, Debug)]
 pub struct Starts {
     user: u32,
@@ -116,13 +116,13 @@ pub struct Starts {
 
 #[derive(Clone, Debug)]
 enum Plan {
-    /// Times known beforehand, the last first.
+    /// Starts that are known from the beginning, the last first.
     Listed(Vec<Instant>),
     Stream {
         phases: Vec<Phase>,
         spacing: Spacing,
         rng: Rng,
-        /// The phase we are in, when it began, and how far into it we are, in seconds.
+        /// The current phase, when it began, and the seconds of it that have passed.
         phase: usize,
         phase_began: f64,
         into_phase: f64,
@@ -132,7 +132,7 @@ enum Plan {
 impl Starts {
     /// Returns the starts of `arrivals`, counted from the origin; equal seeds give equal starts.
     pub fn new(arrivals: &Arrivals, seed: u64) -> Self {
-        // No user's own stream may be the arrivals' one, whatever his number (32 bits).
+        // No user's stream may be that of the arrivals, whatever the user's number (32 bits).
         let mut rng = Rng::stream(seed, u64::MAX);
         let plan = match arrivals {
             Arrivals::Closed { users, start_over, spacing, .. } => {
@@ -164,7 +164,7 @@ impl Iterator for Starts {
         let at = match &mut self.plan {
             Plan::Listed(times) => times.pop()?,
             Plan::Stream { phases, spacing, rng, phase, phase_began, into_phase } => {
-                // A stream of varying rate is one of rate 1 on a clock that runs as fast as the
+                // A stream of varying rate is a stream of rate 1, on a clock whose speed is the
                 // rate.
                 let mut ahead = match spacing {
                     Spacing::Even => 1.0,
@@ -193,8 +193,8 @@ impl Iterator for Starts {
     }
 }
 
-/// Returns how far into the phase `ahead` further arrivals are due, beginning `into` seconds into
-/// it; or, if it ends before, how many of them are left.
+/// Returns the seconds into the phase at which `ahead` further arrivals are due, from `into`
+/// seconds on. If the phase ends before that, returns how many of the arrivals are left.
 fn reach(phase: &Phase, into: f64, ahead: f64) -> Result<f64, f64> {
     let lasts = phase.lasts.as_secs_f64();
     let slope = (phase.to_per_s - phase.from_per_s) / lasts.max(f64::MIN_POSITIVE);
@@ -204,7 +204,7 @@ fn reach(phase: &Phase, into: f64, ahead: f64) -> Result<f64, f64> {
     if due_in_rest < ahead {
         return Err(ahead - due_in_rest);
     }
-    // The root of rate·x + slope·x²/2 = ahead, in the form that stays exact as the slope vanishes.
+    // The root of rate·x + slope·x²/2 = ahead, in the form that stays exact for a slope near 0.
     let root = (rate * rate + 2.0 * slope * ahead).max(0.0).sqrt();
     Ok(into + (2.0 * ahead / (rate + root)).min(rest))
 }

@@ -1,4 +1,4 @@
-//! The two random times of a visitor: how long he thinks, and how long he waits for an answer.
+//! The two random times of a visitor: think time, and patience with one answer.
 
 use suimon_model::{Duration, Rng, seconds};
 
@@ -49,7 +49,7 @@ impl Think {
     }
 }
 
-/// How long a visitor waits for one whole answer before he gives the request up.
+/// How long a visitor waits for one whole answer before giving up the request.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Patience {
     /// For ever.
@@ -61,7 +61,7 @@ pub enum Patience {
 }
 
 impl Patience {
-    /// Returns one visitor's patience; `None` means he waits for ever.
+    /// Returns one visitor's patience; `None`: waits for ever.
     pub fn draw(&self, rng: &mut Rng) -> Option<Duration> {
         match self {
             Patience::Endless => None,

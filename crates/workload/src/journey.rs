@@ -1,5 +1,5 @@
-//! What a crowd does: journeys, their steps, what counts as an answer, and what follows when there
-//! is none.
+//! What a crowd does: journeys, their steps, which answers count, and what a visitor does without
+//! one.
 
 use std::sync::Arc;
 
@@ -7,18 +7,19 @@ use suimon_model::{Duration, Instant, KindId, Rng};
 
 use crate::{Arrivals, Patience, Template, Think};
 
-/// Placeholders that need no capture: the user's number and his session's, both counted from 1.
+/// Placeholders that need no capture: the numbers of the user and of the session, both from 1, and
+/// an address.
 pub const VALUES_GIVEN: [&str; 3] = ["user", "session", "address"];
 
-/// Everything a crowd or a simulator needs to know to play visitors.
+/// Everything that a crowd or a simulator must know to play visitors.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Workload {
     /// The kinds of journey; [`KindId`] is an index into it. At least one.
     pub kinds: Vec<Arc<Journey>>,
     /// How users arrive, and how many sessions each plays.
     pub arrivals: Arrivals,
-    /// Whether a user's next session is the same visitor coming back, with his cookies and his
-    /// connection. Otherwise each session is a stranger.
+    /// Whether a user's next session is the same visitor again, with the cookies and the connection
+    /// of the last one. Otherwise each session is a stranger.
     pub returning: bool,
     /// All randomness follows from it.
     pub seed: u64,
@@ -31,11 +32,11 @@ pub struct Journey {
     pub name: String,
     /// How often it is chosen, relative to the other kinds; above 0.
     pub weight: f64,
-    /// What is done, in order; at least one.
+    /// The steps, in order; at least one.
     pub steps: Vec<Step>,
-    /// Time before each step but the first, where the step does not say otherwise.
+    /// Think time before each step but the first, unless the step has its own.
     pub think: Think,
-    /// How long a visitor waits for an answer. Drawn once a session: a person is impatient, not a
+    /// How long a visitor waits for an answer. Drawn once per session: a person is impatient, not a
     /// request.
     pub patience: Patience,
     /// Probability that the visitor leaves for good after a good answer, at each step but the last;
@@ -66,9 +67,9 @@ pub struct Step {
     pub expect: Expect,
     /// What is kept from the answer for later steps.
     pub captures: Vec<Capture>,
-    /// Time before this step, if not the journey's.
+    /// Think time before this step, if not the journey's.
     pub think: Option<Think>,
-    /// Patience for this step, if not the visitor's own; drawn at each request.
+    /// Patience for this step, if not the visitor's own; drawn for each request.
     pub patience: Option<Patience>,
     /// Probability that the visitor leaves for good after this step's good answer, if not the
     /// journey's.
@@ -76,7 +77,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// Returns a step that asks for a page and takes any answer with a status below 400.
+    /// Returns a step that asks for a page and accepts any answer with a status below 400.
     pub fn get(name: &str, path: &str) -> Self {
         Step {
             name: name.to_owned(),
@@ -136,7 +137,7 @@ impl Expect {
 pub struct Capture {
     /// The name placeholders use.
     pub name: String,
-    /// Where it is found. An answer without it is not a good one.
+    /// Where it is found. An answer without it does not count as good.
     pub source: Source,
 }
 
@@ -145,9 +146,9 @@ pub struct Capture {
 pub enum Source {
     /// The text between the first `after` and the next `before` in the body.
     Between {
-        /// What comes just before the value.
+        /// The text just before the value.
         after: String,
-        /// What comes just behind the value.
+        /// The text just behind the value.
         before: String,
     },
     /// The value of a header.
@@ -168,27 +169,27 @@ pub enum OnFailure {
 /// How a failed step is tried again.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Retry {
-    /// The step (from 0) to go back to after a time-out. A failure before it repeats the failed
-    /// step.
+    /// The step (from 0) to return to after a timeout. If an earlier step fails, that step is
+    /// repeated.
     pub from: usize,
     /// The same after an error: a wrong answer may mean that the server has lost the session.
     pub from_after_error: usize,
-    /// Tries in one session; then it is given up.
+    /// The most retries in one session; after that the visitor gives up.
     pub retries_max: u32,
-    /// Time before the retry after a time-out. The paper's visitors lose none.
+    /// Time before the retry after a timeout. The paper's visitors retry at once.
     pub pause_after_timeout: Duration,
-    /// Time before the retry after an error. It must not be zero for long: errors come fast.
+    /// Time before the retry after an error. It should not be zero: errors come fast.
     pub pause_after_error: Duration,
 }
 
 /// What follows a refusal (the server said "not now").
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OnRefusal {
-    /// Refusals in a row that are waited out; then the session is given up.
+    /// The most refusals in a row that a visitor waits out before giving up the session.
     pub retries_max: u32,
-    /// The wait where the server named none.
+    /// The wait if the server names none.
     pub wait_default: Duration,
-    /// No wait is longer than this, whatever the server says.
+    /// The longest wait, whatever the server says.
     pub wait_max: Duration,
 }
 
@@ -205,27 +206,28 @@ impl Default for OnRefusal {
 /// What a visitor does in a waiting room: waits for the turn, as the page's script does.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct InLine {
-    /// Mean time after which somebody who waits gives up, exponential; `None`: nobody does.
+    /// Mean time after which a waiting visitor gives up, exponential; `None`: nobody does.
     pub patience: Option<Duration>,
-    /// Probability that somebody closes the tab once and comes back some minutes later; 0 to 1.
+    /// Probability that a waiting visitor closes the tab once and returns some minutes later; 0 to
+    /// 1.
     pub away: f64,
-    /// Those who want more than one place.
+    /// Visitors who want more than one position.
     pub farm: Farm,
-    /// Those who want a better one than theirs.
+    /// Visitors who want a better position than theirs.
     pub forge: Forge,
 }
 
-/// Visitors who draw many numbers and wait with several of them until the first comes in.
+/// Visitors who get many tickets and wait with several of them until the first is admitted.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Farm {
-    /// Probability that a visitor farms, if it comes to waiting; 0 to 1.
+    /// Probability that a visitor who has to wait does this; 0 to 1.
     pub share: f64,
-    /// Numbers that each of them draws, the first included.
+    /// Tickets that each of them gets, the first included.
     pub numbers: u32,
-    /// So many of these are waited with, each with cookies of its own; the cookies of the others
-    /// are thrown away.
+    /// How many of the tickets wait, each with its own cookies; the cookies of the others are
+    /// discarded.
     pub jars: u32,
-    /// Time from one number to the next.
+    /// Time between two tickets.
     pub every: Duration,
 }
 
@@ -235,15 +237,15 @@ impl Default for Farm {
     }
 }
 
-/// Visitors who wait and meanwhile try to come in with their ticket edited.
+/// Visitors who wait and meanwhile try to be admitted with an edited ticket.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Forge {
-    /// Probability that a visitor forges, if it comes to waiting; 0 to 1, and with those who farm
-    /// at most 1.
+    /// Probability that a visitor who has to wait does this; 0 to 1, and at most 1 together with
+    /// `farm.share`.
     pub share: f64,
     /// Edited tickets that each of them sends.
     pub tickets: u32,
-    /// Time from one to the next, at least.
+    /// The least time between two of them.
     pub every: Duration,
 }
 
@@ -256,18 +258,18 @@ impl Default for Forge {
 /// What a visitor does who has to wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Manner {
-    /// Waits for the turn of one place.
+    /// Waits with one position.
     Waits,
-    /// Wants more than one.
+    /// Gets several positions.
     Farms,
-    /// Waits, and wants a better one.
+    /// Waits, and tries to get a better position.
     Forges,
 }
 
 impl InLine {
-    /// Returns what a visitor will do who has to wait.
+    /// Draws what a visitor will do if it has to wait.
     pub fn manner(&self, rng: &mut Rng) -> Manner {
-        // Nothing is drawn where everybody waits, so that such workloads do not depend on it.
+        // No random number is drawn if everybody waits, so that such workloads do not depend on it.
         let (farm, forge) = (self.farm.share, self.forge.share);
         match if farm + forge > 0.0 { rng.uniform() } else { 1.0 } {
             drawn if drawn < farm => Manner::Farms,
@@ -278,15 +280,15 @@ impl InLine {
 }
 
 impl Journey {
-    /// Returns the probability that a visitor leaves for good after the good answer to the step of
-    /// that number; 0 at the last.
+    /// Returns the probability that a visitor leaves for good after a good answer to the step of
+    /// this number; 0 for the last.
     pub fn leaves_after(&self, step: usize) -> f64 {
         if step + 1 >= self.steps.len() { 0.0 } else { self.steps[step].leave.unwrap_or(self.leave) }
     }
 }
 
 impl Workload {
-    /// Returns the kind the next session is of, by weight.
+    /// Draws the kind of the next session, by weight.
     pub fn choose(&self, rng: &mut Rng) -> KindId {
         let weights: Vec<f64> = self.kinds.iter().map(|kind| kind.weight).collect();
         let index = rng.weighted(&weights).unwrap_or(0);
@@ -298,13 +300,13 @@ impl Workload {
         &self.kinds[kind.index()]
     }
 
-    /// Returns the user's own source of random numbers.
+    /// Returns the user's own random source.
     pub fn rng_of(&self, user: u32) -> Rng {
         Rng::stream(self.seed, u64::from(user))
     }
 
-    /// Returns when a user whose session ended at `now` begins the next one, or `None` if the
-    /// `played` ones were all.
+    /// Returns when a user whose session ended at `now` begins the next one; `None` if the user has
+    /// `played` all of them.
     pub fn next_session(&self, now: Instant, played: u32, rng: &mut Rng) -> Option<Instant> {
         match &self.arrivals {
             Arrivals::Open { .. } => None,
@@ -315,7 +317,7 @@ impl Workload {
         }
     }
 
-    /// Returns the same workload in a world `divisor` times as fast: every time divided, every rate
+    /// Returns the same workload in a world `divisor` times as fast: all times divided, all rates
     /// multiplied. `divisor` is above 0.
     #[must_use]
     pub fn faster_by(mut self, divisor: f64) -> Self {

@@ -1,13 +1,14 @@
-//! Journeys, arrivals, think times and patience, from a seed; and the books a visitor would keep.
+//! Journeys, arrivals, think times and patience, from a seed; and the counts from the visitors'
+//! view.
 //!
-//! Nothing here knows who is under test: the crowd plays it over real HTTP, the simulator against a
-//! model of a server, and both keep the same books.
+//! Nothing here knows what is under test. The crowd plays it over real HTTP, the simulator against
+//! a model of a server; both count with the same code.
 //!
 //! - [`Workload`]: what is played: [`Journey`]s of [`Step`]s, and how users arrive ([`Arrivals`]).
 //! - [`Starts`]: when the next user starts.
-//! - [`Visitor`]: one session being played; told how a step ended, it says what comes next.
-//! - [`Tally`]: what happened, as the visitors saw it, with warm-up left out.
-//! - [`Template`]: text with `{placeholders}` for values taken out of earlier answers.
+//! - [`Visitor`]: one session being played. Told how a step ended, it returns what comes next.
+//! - [`Tally`]: what happened, from the visitors' view, without warm-up.
+//! - [`Template`]: text with `{placeholders}` for values captured from earlier answers.
 
 mod arrivals;
 mod draw;

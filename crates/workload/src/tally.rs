@@ -1,7 +1,8 @@
-//! The books of a run, as the visitors saw it. Pure accounting: it is told what happened and when.
+//! The counts of a run, from the visitors' view. Pure accounting: it is told what happened and
+//! when.
 //!
-//! Everything is counted twice: over the whole run, where it must add up, and in the [`Window`]
-//! that is measured. An event belongs to the window it happens in; a session that ends in the
+//! Everything is counted twice: over the whole run, where it must add up, and in the measured
+//! [`Window`]. An event belongs to the window in which it happens; a session that ends in the
 //! window counts there, whenever it began.
 //!
 //! What must add up, at every moment ([`Tally::adds_up`]):
@@ -14,13 +15,13 @@ use suimon_statistics::Histogram;
 
 use crate::{Next, StepOutcome, Turn, Workload};
 
-/// The most seconds the series holds (a day); what comes later is still counted, but not by second.
+/// The most seconds in the series (a day); later events still count, but not by second.
 pub const SERIES_SECONDS_MAX: usize = 86_400;
 
-/// The time that is measured: from `from`, up to but not including `to`.
+/// The measured time: from `from` up to, but not including, `to`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Window {
-    /// Its beginning; before it is warm-up.
+    /// Its beginning; all before it is warm-up.
     pub from: Instant,
     /// Its end.
     pub to: Instant,
@@ -41,33 +42,32 @@ impl Window {
 pub struct Counts {
     /// Sessions whose first request was sent.
     pub sessions_begun: u64,
-    /// Sessions whose every step was done.
+    /// Sessions whose steps were all done.
     pub sessions_completed: u64,
-    /// Sessions left by their visitors before the end, though nothing had gone wrong.
+    /// Sessions that the visitor left before the end, though nothing had failed.
     pub sessions_left: u64,
     /// Sessions given up.
     pub sessions_gave_up: u64,
-    /// Sessions that failed at least once behind their first step.
+    /// Sessions that failed at least once after their first step.
     pub sessions_failed_inside: u64,
     /// Requests sent.
     pub requests: u64,
     /// Good answers.
     pub passed: u64,
-    /// Time-outs and errors at the first step, and refusals there that did not say when to come
-    /// again.
+    /// Timeouts and errors at the first step, and refusals there without `Retry-After`.
     pub first_step_failures: u64,
-    /// Time-outs, errors and refusals behind the first step.
+    /// Timeouts, errors and refusals after the first step.
     pub mid_session_failures: u64,
-    /// Refusals at the first step that said when to come again.
+    /// Refusals at the first step with `Retry-After`.
     pub refusals: u64,
-    /// Answers at the first step that showed a place in line.
+    /// Answers at the first step that showed a position in line.
     pub waiting_pages: u64,
-    /// Refusals behind the first step (they are mid-session failures as well).
+    /// Refusals after the first step (they are mid-session failures as well).
     pub refusals_inside: u64,
     /// Time-outs at any step.
     pub timeouts: u64,
-    /// Good answers that lost their value: asked for again after a failure, or of a session given
-    /// up.
+    /// Good answers that lost their value: their step was repeated after a failure, or the session
+    /// was given up.
     pub wasted_requests: u64,
 }
 
@@ -101,13 +101,13 @@ impl Counts {
 /// One step of one kind, inside the window.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct StepTally {
-    /// Time to the good answers.
+    /// Response times of the good answers.
     pub time: Histogram,
-    /// Failures (not honest refusals at the first step).
+    /// Failures; refusals at the first step with `Retry-After` are none.
     pub failures: u64,
-    /// Refusals of both kinds.
+    /// Refusals, with and without `Retry-After`.
     pub refusals: u64,
-    /// Answers that showed a place in line.
+    /// Answers that showed a position in line.
     pub waiting_pages: u64,
 }
 
@@ -118,17 +118,17 @@ pub struct Second {
     pub begun: u32,
     /// Sessions completed.
     pub completed: u32,
-    /// Sessions left by their visitors, though nothing had gone wrong.
+    /// Sessions that the visitor left, though nothing had failed.
     pub left: u32,
     /// Sessions given up.
     pub gave_up: u32,
     /// Failures at the first step.
     pub first_step_failures: u32,
-    /// Failures behind it.
+    /// Failures after it.
     pub mid_session_failures: u32,
-    /// Honest refusals at the first step.
+    /// Refusals at the first step with `Retry-After`.
     pub refusals: u32,
-    /// Answers at the first step that showed a place in line.
+    /// Answers at the first step that showed a position in line.
     pub waiting_pages: u32,
     /// Requests sent.
     pub requests: u32,
@@ -136,7 +136,7 @@ pub struct Second {
     pub under_way: u32,
 }
 
-/// The books.
+/// The counts of a run.
 #[derive(Clone, Debug)]
 pub struct Tally {
     window: Window,
@@ -151,7 +151,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Returns empty books for `workload` that measure `window`.
+    /// Returns empty counts for `workload`, with `window` as the measured time.
     pub fn new(workload: &Workload, window: Window) -> Self {
         let steps_of = |kind: &std::sync::Arc<crate::Journey>| vec![StepTally::default(); kind.steps.len()];
         Tally {
@@ -166,7 +166,7 @@ impl Tally {
         }
     }
 
-    /// A session begins (with the request of which [`Tally::asked`] tells).
+    /// A session begins; [`Tally::asked`] is called for its request, too.
     pub fn begun(&mut self, at: Instant) {
         self.each(at, |counts| counts.sessions_begun += 1);
         if let Some(second) = self.second(at) {
@@ -184,7 +184,7 @@ impl Tally {
         }
     }
 
-    /// A request has ended, and so perhaps its session.
+    /// A request has ended, and perhaps its session with it.
     pub fn fold(&mut self, turn: &Turn) {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.each(turn.at, |counts| counts.fold(turn));
@@ -226,7 +226,7 @@ impl Tally {
         }
     }
 
-    /// Ends the measurement at `now`, if it has not ended before, and brings the series up to it.
+    /// Ends the measurement at `now`, unless it has ended already, and extends the series to it.
     pub fn close(&mut self, now: Instant) {
         self.window.to = self.window.to.min(now);
         self.second(now - Duration::from_nanos(1));
@@ -242,12 +242,12 @@ impl Tally {
         &self.measured
     }
 
-    /// Returns the window; after [`Tally::close`], the time that was really measured.
+    /// Returns the window; after [`Tally::close`], the time that was measured.
     pub const fn window(&self) -> Window {
         self.window
     }
 
-    /// Returns the length of the window that has passed by `now`.
+    /// Returns how much of the window has passed at `now`.
     pub fn measured_for(&self, now: Instant) -> Duration {
         self.window.to.min(now).since(self.window.from)
     }
@@ -269,7 +269,7 @@ impl Tally {
         &self.session_time
     }
 
-    /// Returns the times from a session's beginning to its first good answer.
+    /// Returns the times from the beginning of a session to its first good answer.
     pub const fn first_step_wait(&self) -> &Histogram {
         &self.first_step_wait
     }
@@ -284,7 +284,7 @@ impl Tally {
         &self.series
     }
 
-    /// Returns whether everything that came is accounted for exactly once.
+    /// Returns whether every session and request is counted exactly once.
     pub fn adds_up(&self) -> bool {
         let c = &self.whole;
         let ended = c.sessions_completed + c.sessions_left + c.sessions_gave_up;
@@ -307,8 +307,8 @@ impl Tally {
         }
     }
 
-    /// Returns the second of `at`, carrying the sessions under way into seconds in which nothing
-    /// happened. Something told late counts in the last second there is.
+    /// Returns the second of `at`; seconds in which nothing happened keep the number of sessions
+    /// under way. A late event counts in the last second.
     fn second(&mut self, at: Instant) -> Option<&mut Second> {
         let index = (at.as_nanos() / 1_000_000_000) as usize;
         if index >= SERIES_SECONDS_MAX {

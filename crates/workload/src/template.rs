@@ -1,10 +1,9 @@
-//! Text with `{placeholders}`: a placeholder is a name in braces; any other brace stays what it is,
-//! so JSON can be written as it is. `{{` stands for one `{` where a name in braces is meant
-//! literally.
+//! Text with `{placeholders}`. A placeholder is a name in braces; other braces stay as they are, so
+//! that JSON needs no escapes. `{{` stands for one `{`, for a literal name in braces.
 
 use std::fmt;
 
-/// Text with placeholders, taken apart once.
+/// Text with placeholders, parsed once.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Template {
     parts: Vec<Part>,
@@ -16,7 +15,7 @@ enum Part {
     Value(String),
 }
 
-/// A placeholder for which nothing is known.
+/// A placeholder without a value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MissingValue(
     /// The placeholder's name.
@@ -32,7 +31,7 @@ impl fmt::Display for MissingValue {
 impl std::error::Error for MissingValue {}
 
 impl Template {
-    /// Returns `text` taken apart. Every text is a template; what is no placeholder stays text.
+    /// Returns `text` parsed. Every text is a template; whatever is not a placeholder stays text.
     pub fn parse(text: &str) -> Self {
         let mut parts = Vec::new();
         let mut plain = String::new();
@@ -66,7 +65,7 @@ impl Template {
         Template { parts }
     }
 
-    /// Returns the names of the placeholders, in order, repeated where they repeat.
+    /// Returns the names of the placeholders, in order and with repetitions.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match part {
             Part::Text(_) => None,
@@ -74,10 +73,10 @@ impl Template {
         })
     }
 
-    /// Returns the text with each placeholder replaced by its value, as `encode` writes it.
+    /// Returns the text with each placeholder replaced by its value, encoded by `encode`.
     ///
     /// # Errors
-    /// Fails with the first placeholder that `value_of` knows nothing about.
+    /// Fails with the first placeholder for which `value_of` has no value.
     pub fn fill<'a>(
         &self,
         value_of: impl Fn(&str) -> Option<&'a str>,

@@ -1,7 +1,7 @@
-//! One session being played: told how a step ended, it says what the visitor does next.
+//! One session being played. Told how a step ended, it returns what the visitor does next.
 //!
-//! It knows nothing of the server beyond the six ways a step can end, so the crowd drives it with
-//! real answers and the simulator with modelled ones.
+//! All it knows of the server are the seven ways a step can end, so the crowd drives it with real
+//! answers and the simulator with modelled ones.
 
 use std::sync::Arc;
 
@@ -16,27 +16,27 @@ pub enum StepOutcome {
     Passed,
     /// An answer that is not what was expected.
     Failed,
-    /// "Not now": the server is there and says so.
+    /// "Not now": the server answers, and says that.
     Refused {
-        /// How long it asks to wait, if it says.
+        /// The wait that it asks for, if any.
         retry_after: Option<Duration>,
     },
-    /// A place in a line: the visitor waits there, and comes again.
+    /// A position in line: the visitor waits and asks again.
     InLine {
         /// After this time.
         again_after: Duration,
     },
-    /// The visitor has had enough of a waiting room.
+    /// The visitor's patience with the waiting room has ended.
     LeftLine,
-    /// The visitor's patience ended first; he has dropped the request.
+    /// The visitor's patience ended first, and the visitor has dropped the request.
     TimedOut,
-    /// No connection, or it broke before a whole answer.
+    /// No connection, or it closed before a whole answer.
     Disconnected,
 }
 
 impl StepOutcome {
-    /// Returns whether this is a refusal that says when to come again. At the first step that is
-    /// counted as a refusal and not as a failure: nothing was promised and nothing was lost.
+    /// Returns whether this is a refusal that says when to come again. At the first step it counts
+    /// as a refusal, not as a failure: nothing was promised and nothing was lost.
     pub const fn is_honest_refusal(self) -> bool {
         matches!(self, StepOutcome::Refused { retry_after: Some(_) })
     }
@@ -45,22 +45,22 @@ impl StepOutcome {
 /// What the visitor does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Next {
-    /// Ask for a step at a time. Say [`Visitor::asked`] when it is done.
+    /// Ask for a step at a time, and then call [`Visitor::asked`].
     Ask {
-        /// Which, from 0.
+        /// The step, from 0.
         step: usize,
-        /// When.
+        /// When to ask.
         at: Instant,
     },
     /// Every step is done.
     Done,
-    /// He leaves of his own accord, with what he has seen.
+    /// The visitor leaves, though nothing has failed.
     Left,
-    /// He has had enough.
+    /// The visitor gives up the session.
     GaveUp,
 }
 
-/// How one step ended and what it meant; what the books are kept from.
+/// How one step ended and what it meant; the input of [`crate::Tally`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Turn {
     /// When it ended.
@@ -69,16 +69,17 @@ pub struct Turn {
     pub kind: KindId,
     /// The step that ended, from 0.
     pub step: usize,
-    /// How.
+    /// How it ended.
     pub outcome: StepOutcome,
-    /// From asking to the end.
+    /// From the request to the step's end.
     pub took: Duration,
-    /// Good answers whose value was lost by this: they will be asked for again, or the session is
+    /// Good answers that lose their value by this: their steps will be repeated, or the session is
     /// given up.
     pub wasted: u32,
-    /// Whether this is the session's first failure behind its first step.
+    /// Whether this is the session's first failure after its first step.
     pub first_mid_failure: bool,
-    /// From the session's beginning to its first step's first good answer, if that is what this is.
+    /// From the session's beginning to the first good answer to its first step, if this is that
+    /// answer.
     pub first_step_wait: Option<Duration>,
     /// From the session's beginning to now.
     pub session_time: Duration,
@@ -92,7 +93,7 @@ impl Turn {
         match self.outcome {
             StepOutcome::Passed | StepOutcome::LeftLine => false,
             StepOutcome::Refused { .. } => self.step > 0 || !self.outcome.is_honest_refusal(),
-            // Nobody who was admitted is to wait in line again.
+            // An admitted visitor must not wait in line again.
             StepOutcome::InLine { .. } => self.step > 0,
             StepOutcome::Failed | StepOutcome::TimedOut | StepOutcome::Disconnected => true,
         }
@@ -104,9 +105,10 @@ impl Turn {
 pub struct Visitor {
     kind: KindId,
     journey: Arc<Journey>,
-    /// The step being asked for, or to be asked for next. All before it are done and of value.
+    /// The step being asked for, or the next one. All steps before it are done and have kept their
+    /// value.
     step: usize,
-    /// Patience with every request of this session, unless a step says otherwise.
+    /// Patience with each request of this session, unless a step has its own.
     patience: Option<Duration>,
     patience_now: Option<Duration>,
     begun_at: Option<Instant>,
@@ -138,8 +140,8 @@ impl Visitor {
         (visitor, Next::Ask { step: 0, at })
     }
 
-    /// Takes note that the request leaves now. Returns how long its answer is waited for; `None` =
-    /// for ever.
+    /// Notes that the request is sent now. Returns how long the visitor waits for its answer;
+    /// `None`: for ever.
     pub fn asked(&mut self, now: Instant, rng: &mut Rng) -> Option<Duration> {
         self.begun_at.get_or_insert(now);
         self.asked_at = now;
@@ -150,8 +152,7 @@ impl Visitor {
         self.patience_now
     }
 
-    /// Takes note that the request asked for last has ended, and says what that means and what
-    /// comes next.
+    /// Notes that the last request has ended, and returns what that means and what comes next.
     pub fn answered(&mut self, now: Instant, outcome: StepOutcome, rng: &mut Rng) -> Turn {
         let step = self.step;
         let first_entry = outcome == StepOutcome::Passed && !self.entered;
@@ -189,7 +190,7 @@ impl Visitor {
         turn
     }
 
-    /// Returns the step being asked for, or to be asked for next.
+    /// Returns the step being asked for, or the next one.
     pub fn step(&self) -> &Step {
         let last = self.journey.steps.len() - 1;
         &self.journey.steps[self.step.min(last)]
@@ -205,7 +206,7 @@ impl Visitor {
         self.kind
     }
 
-    /// Returns when the answer to the last request is no longer waited for; `None` = never.
+    /// Returns when the visitor stops waiting for the last request's answer; `None`: never.
     pub fn gives_up_waiting_at(&self) -> Option<Instant> {
         self.patience_now.map(|patience| self.asked_at + patience)
     }
@@ -215,7 +216,7 @@ impl Visitor {
         self.step += 1;
         let Some(step) = self.journey.steps.get(self.step) else { return Next::Done };
         let leave = self.journey.leaves_after(self.step - 1);
-        // Nothing is drawn where nobody leaves, so that such journeys do not depend on it.
+        // No random number is drawn if nobody leaves, so that such journeys do not depend on it.
         if leave > 0.0 && rng.chance(leave) {
             return Next::Left;
         }

@@ -1,4 +1,4 @@
-//! Whatever the server does, the books add up: checked after every event of random runs.
+//! Whatever the server does, the counts add up: checked after every event of random runs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ struct Shape {
     sessions_each: u32,
     retry: Option<(usize, u32)>,
     refusals_max: u32,
-    /// Chances of: passed, failed, refused with a time, refused without, disconnected; else timed
-    /// out.
+    /// Chances of: passed, failed, refused with `Retry-After`, refused without, disconnected;
+    /// otherwise timed out.
     odds: [f64; 5],
     warmup_s: f64,
     seed: u64,
@@ -81,7 +81,7 @@ fn workload(shape: &Shape) -> Workload {
     }
 }
 
-/// A server that answers by dice: how a step ends, and after how long.
+/// A server that answers at random: how a step ends, and after how long.
 fn dice(shape: &Shape, patience: Option<Duration>, rng: &mut Rng) -> (StepOutcome, Duration) {
     let [passed, failed, told, untold, disconnected] = shape.odds;
     let outcomes = [
@@ -115,8 +115,8 @@ enum Event {
     Ends(StepOutcome),
 }
 
-/// Plays the whole workload; `check` sees the books after every event. Returns them, and the good
-/// answers all completed sessions needed.
+/// Plays the whole workload; `check` gets the counts after every event. Returns them, and the good
+/// answers that all completed sessions needed.
 fn play(
     shape: &Shape,
     mut check: impl FnMut(&Tally) -> Result<(), TestCaseError>,
@@ -162,7 +162,7 @@ fn play(
                 let visitor = user.visitor.as_mut().expect("a session ends a step");
                 let turn = visitor.answered(now, outcome, &mut user.rng);
                 tally.fold(&turn);
-                // Who leaves has had what he came for.
+                // The good answers to a visitor who leaves are not wasted.
                 needed += if turn.next == Next::Left { turn.step as u64 + 1 } else { 0 };
                 turn.next
             }
@@ -201,7 +201,7 @@ proptest! {
         prop_assert_eq!(tally.under_way(), 0, "all have finished");
         prop_assert_eq!(tally.in_flight(), 0);
         prop_assert_eq!(whole.sessions_begun, u64::from(shape.users * shape.sessions_each));
-        // Each good answer either was one of those a completed session needed, or was wasted.
+        // Each good answer either was needed by a completed session or was wasted.
         prop_assert_eq!(whole.passed, needed + whole.wasted_requests);
         prop_assert!(whole.sessions_failed_inside <= whole.mid_session_failures);
     }

@@ -14,7 +14,7 @@ use suimon_process::{Program, Running, listening_address};
 use crate::common::Common;
 use crate::trouble::{Result, Trouble, While};
 
-/// A shop measures the machine before it listens.
+/// The longest time until a shop listens; before that it measures the machine.
 const START_PATIENCE: Duration = Duration::from_secs(120);
 
 /// Which shop.
@@ -45,15 +45,15 @@ pub(crate) struct ShopOptions {
     pub(crate) jar: Option<PathBuf>,
 }
 
-/// How much work a page is, as counts the shop found once, so that it is the same work from then
-/// on.
+/// The work of a page, as counts that the shop found once, so that it is the same in all later
+/// starts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Work {
     pub(crate) light: u32,
     pub(crate) search: u32,
 }
 
-/// A shop to be started as often as wanted.
+/// A shop that can be started any number of times.
 pub(crate) struct Shop<'a> {
     pub(crate) kind: ShopKind,
     pub(crate) options: &'a ShopOptions,
@@ -61,7 +61,7 @@ pub(crate) struct Shop<'a> {
     pub(crate) suimon: &'a Path,
     pub(crate) core: usize,
     pub(crate) logs: &'a Path,
-    /// The work of a page; found by the shop at its first start where it is `None`.
+    /// The work of a page; `None`: the shop finds it at its first start.
     pub(crate) work: Option<Work>,
 }
 
@@ -86,7 +86,7 @@ pub(crate) fn open_tomcat(common: &Common, options: &ShopOptions, work: Option<W
 }
 
 impl Shop<'_> {
-    /// Returns its jar, checked to be there.
+    /// Returns its jar; fails if it does not exist.
     fn jar(&self) -> Result<PathBuf> {
         let built =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../../apps/tomcat-shop/target/tomcat-shop.jar");
@@ -101,8 +101,7 @@ impl Shop<'_> {
         ))
     }
 
-    /// Returns an empty folder for what Tomcat writes; it is killed, so it cannot clear up behind
-    /// itself.
+    /// Returns an empty folder for Tomcat's files. Tomcat is killed, so it cannot clean up itself.
     fn fresh_folder(&self) -> Result<PathBuf> {
         let folder = self.logs.join("tomcat");
         // A missing file counts as an empty one.
@@ -162,12 +161,12 @@ fn work_told(said: &str) -> Option<Work> {
     })
 }
 
-/// Accepts connections, reads what comes, and says nothing.
+/// Accepts connections, reads everything, and sends nothing.
 pub(crate) fn silent() -> Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).trouble("the backend")?;
     let address = listener.local_addr().trouble("the backend")?;
     thread::spawn(move || {
-        // Connections: one request, and the gateway's checks, which it closes itself.
+        // The connections are one request, and the gateway's checks, which it closes itself.
         for stream in listener.incoming().map_while(std::io::Result::ok) {
             thread::spawn(move || {
                 let mut stream = stream;

@@ -1,4 +1,4 @@
-//! The bound: no more sessions per second than cores ÷ processor seconds per session.
+//! The bound: at most cores ÷ processor seconds per session, in sessions per second.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,17 +19,17 @@ const CORES: f64 = 1.0;
 pub(crate) struct Bound {
     /// Sessions it was measured over.
     pub(crate) sessions: u64,
-    /// Processor seconds of the application per session, its collector and compiler included.
+    /// Processor seconds of the application per session, including its collector and compiler.
     pub(crate) cpu_s_per_session: f64,
     /// Cores ÷ that.
     pub(crate) sessions_per_s: f64,
-    /// What became of the application's core meanwhile.
+    /// How the application's core was used meanwhile.
     pub(crate) app_core: CoreUse,
 }
 
-/// Plays `warmup` sessions of a single user who does not think, then `sessions` that are measured,
-/// straight at the shop. Between the pages of these the user `thinks`: without a pause a page finds
-/// the caches as the one before has left them, and is the cheaper.
+/// Plays `warmup` sessions of a single user without think time, then `sessions` that are measured,
+/// directly at the shop. In the measured sessions the user `thinks` between pages: without a pause
+/// a page finds warm caches, and costs less.
 pub(crate) fn measure(
     common: &Common,
     folder: &Path,

@@ -1,8 +1,8 @@
-//! What was to hold, and whether it does.
+//! Claims of an experiment, and whether they hold.
 
 use serde::{Deserialize, Serialize};
 
-/// One sentence that was to hold, with what was measured.
+/// A claim, with what was measured.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Claim {
     pub(crate) sentence: String,
@@ -21,7 +21,7 @@ pub(crate) fn all_hold(claims: &[Claim]) -> bool {
     claims.iter().all(|claim| claim.holds)
 }
 
-/// Returns them as a list for a README; empty where there are none.
+/// Returns them as a list for a README; empty if there are none.
 pub(crate) fn list(claims: &[Claim]) -> String {
     let word = |claim: &Claim| if claim.holds { "holds" } else { "does not hold" };
     claims.iter().map(|claim| format!("- {}: {}.\n", word(claim), claim.sentence)).collect()

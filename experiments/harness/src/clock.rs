@@ -1,9 +1,9 @@
-//! How much longer it will take.
+//! The time that remains.
 
 use std::time::{Duration, Instant};
 
-/// Foresees the end from what is planned and from what the steps done so far took beyond their
-/// plan.
+/// Predicts the end from the planned steps, and from how much longer than planned the finished ones
+/// took.
 pub(crate) struct Clock {
     began: Instant,
     steps: usize,
@@ -14,8 +14,8 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Returns a clock for steps that are planned to take `planned`, each with `beyond_assumed` of
-    /// starting and stopping around it as long as nothing is known of that.
+    /// Returns a clock for steps that are planned to take `planned`. Until a step is measured, each
+    /// is assumed to need `beyond_assumed` more for starting and stopping.
     pub(crate) fn new(planned: impl IntoIterator<Item = Duration>, beyond_assumed: Duration) -> Self {
         let planned: Vec<Duration> = planned.into_iter().collect();
         Clock {
@@ -28,14 +28,14 @@ impl Clock {
         }
     }
 
-    /// Says that a step is beginning.
+    /// Reports that a step is beginning.
     pub(crate) fn begin(&self, what: &str) {
         let left = self.left().as_secs();
         let (step, steps) = (self.done + 1, self.steps);
         eprintln!("[{step:>2}/{steps}] {what}; about {}:{:02} min left in all", left / 60, left % 60);
     }
 
-    /// Notes that a step is done that was planned to take `planned` and took `took`.
+    /// Notes that a step that was planned to take `planned` has taken `took`.
     pub(crate) fn done(&mut self, planned: Duration, took: Duration) {
         self.done += 1;
         self.planned_left = self.planned_left.saturating_sub(planned);

@@ -1,4 +1,4 @@
-//! What all experiments have in common: where they run, and where their files go.
+//! Common parts of all experiments: where they run, and where their files are.
 
 use std::env;
 use std::fs;
@@ -15,14 +15,14 @@ pub(crate) fn experiments() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Returns where an experiment leaves what is to be looked at afterwards, and nobody keeps.
+/// Returns the folder for an experiment's temporary files, which can be inspected after the run.
 fn scratch(name: &str) -> Result<PathBuf> {
     let own = env::current_exe().trouble("this program cannot find itself")?;
     Ok(own.parent().unwrap_or(Path::new(".")).join("../experiments").join(name))
 }
 
-/// Returns the folder of what is simulated: the one asked for, or the experiment's own, or with
-/// `quick` one that nobody keeps.
+/// Returns the folder for simulated results: the requested one, or the experiment's own, or with
+/// `quick` a temporary one.
 pub(crate) fn folder(name: &str, asked_for: Option<PathBuf>, quick: bool) -> Result<PathBuf> {
     match asked_for {
         Some(folder) => Ok(folder),
@@ -31,7 +31,7 @@ pub(crate) fn folder(name: &str, asked_for: Option<PathBuf>, quick: bool) -> Res
     }
 }
 
-/// Flags every experiment has.
+/// Options of every experiment.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CommonOptions {
     /// Core of the application (or, in proxy-cost, of the proxy).
@@ -49,12 +49,12 @@ pub(crate) struct CommonOptions {
     /// Seed of everything random.
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// A few short rounds, to see whether everything runs. Its figures mean nothing.
+    /// A few short rounds, to see whether everything runs. Its figures have no meaning.
     #[arg(long)]
     pub(crate) quick: bool,
 }
 
-/// The same, checked and made ready.
+/// The checked and prepared form of [`CommonOptions`].
 #[derive(Clone)]
 pub(crate) struct Common {
     pub(crate) app_core: usize,
@@ -65,12 +65,12 @@ pub(crate) struct Common {
     pub(crate) machine: Machine,
     /// Holds `data/` and `figure.svg`.
     pub(crate) out: PathBuf,
-    /// Logs, journeys and settings of the run, to look at afterwards; overwritten by the next one.
+    /// Logs, journeys and settings of the run, for inspection; the next run overwrites them.
     pub(crate) scratch: PathBuf,
 }
 
 impl CommonOptions {
-    /// Checks what is there, makes the folders, and puts this process on the load's core. `name` is
+    /// Checks what exists, makes the folders, and pins this process to the load's core. `name` is
     /// the experiment's.
     pub(crate) fn prepare(&self, name: &str) -> Result<Common> {
         let harness = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -79,7 +79,7 @@ impl CommonOptions {
             let why = "--app-core and --load-core must differ: what is measured must not share its core";
             return Err(Trouble::Usage(why.to_string()));
         }
-        // Fails where there is no such core.
+        // Fails if there is no such core.
         CoreTimes::now(self.app_core)?;
         CoreTimes::now(self.load_core)?;
         let own = env::current_exe().trouble("this program cannot find itself")?;
@@ -96,7 +96,7 @@ impl CommonOptions {
         for folder in [&scratch, &out, &out.join("data")] {
             fs::create_dir_all(folder).trouble(format!("{}: cannot be made", folder.display()))?;
         }
-        // So that this process does not disturb the one that is measured.
+        // This process must not disturb the measured one.
         suimon_process::stay_on(&[self.load_core]).map_err(|_| {
             let core = self.load_core;
             Trouble::Usage(format!("core {core} cannot be used: name others with --app-core and --load-core"))

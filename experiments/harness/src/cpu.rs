@@ -1,4 +1,4 @@
-//! Processor time, as the kernel tells it.
+//! Processor time, as reported by the kernel.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -8,8 +8,8 @@ use suimon_process::cpu::{self, CoreTime};
 
 use crate::trouble::{Result, Trouble, While};
 
-/// Returns the processor time process `pid` has used, threads that ended included; to a hundredth
-/// of a second.
+/// Returns the processor time of process `pid`, including ended threads; to a hundredth of a
+/// second.
 pub(crate) fn process_time(pid: u32) -> Result<Duration> {
     cpu::process_time(pid).trouble(format!("processor time of {pid}"))
 }
@@ -20,7 +20,7 @@ pub(crate) fn threads_time(pid: u32) -> Result<Duration> {
     let mut nanos = 0;
     for entry in fs::read_dir(&folder).trouble(&folder)? {
         let path = entry.trouble(&folder)?.path().join("schedstat");
-        // A thread that has just ended has no file any more.
+        // A thread that has just ended no longer has a file.
         let Ok(text) = fs::read_to_string(&path) else { continue };
         nanos += text.split_whitespace().next().and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
     }
@@ -34,17 +34,17 @@ pub(crate) struct CoreTimes {
     at: Instant,
 }
 
-/// What became of a core's time in a span.
+/// How a core's time was used in a span.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct CoreUse {
-    /// Share of the time in which somebody here worked on it.
+    /// Share of the time in which a process of this machine used it.
     pub(crate) busy: f64,
     /// Share of the time that was given to other machines on the same hardware.
     pub(crate) stolen: f64,
 }
 
 impl CoreTimes {
-    /// Returns what `core` did so far.
+    /// Returns what `core` has done so far.
     pub(crate) fn now(core: usize) -> Result<CoreTimes> {
         let until = cpu::core_time(core)
             .trouble("/proc/stat")?
@@ -62,8 +62,8 @@ impl CoreTimes {
 }
 
 impl CoreUse {
-    /// Returns the share of the time that neither the process that used `own` (a share) nor
-    /// idleness had.
+    /// Returns the share of the time in which the core was neither idle nor used by the process
+    /// with the share `own`.
     pub(crate) fn foreign(&self, own: f64) -> f64 {
         (self.busy - own).max(0.0) + self.stolen
     }

@@ -1,4 +1,4 @@
-//! A crowd in a process of its own.
+//! A crowd in a separate process.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -15,14 +15,14 @@ use crate::trouble::{Result, While, failed};
 const OVERTIME: Duration = Duration::from_secs(30);
 /// The longest a crowd that ends by itself may take.
 const UNTIL_DONE_MAX: Duration = Duration::from_secs(300);
-/// How often the caller may look at something meanwhile.
+/// Interval of the caller's looks meanwhile.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// A crowd to be played.
 pub(crate) struct Crowd<'a> {
     /// The `suimon` program.
     pub(crate) suimon: &'a Path,
-    /// Names its files.
+    /// The prefix of its files.
     pub(crate) name: &'a str,
     /// Where journey, report and logs go.
     pub(crate) folder: &'a Path,
@@ -30,15 +30,15 @@ pub(crate) struct Crowd<'a> {
     pub(crate) core: usize,
     /// What is played: a journey file's text.
     pub(crate) journey: String,
-    /// Where.
+    /// The address of the application or gateway.
     pub(crate) to: SocketAddr,
-    /// Played, but not counted.
+    /// Time played before counting.
     pub(crate) warmup: Duration,
-    /// Counted; `None`: until everybody is done.
+    /// Time counted; `None`: until all visitors have finished.
     pub(crate) measure: Option<Duration>,
 }
 
-/// A crowd under way.
+/// A crowd that is playing.
 pub(crate) struct Playing {
     process: Running,
     report: std::path::PathBuf,
@@ -53,7 +53,7 @@ impl Crowd<'_> {
         let journey = self.folder.join(format!("{}.toml", self.name));
         let report = self.folder.join(format!("{}.json", self.name));
         fs::write(&journey, &self.journey).trouble(journey.display())?;
-        // A report of an earlier run must not be taken for this one's.
+        // The report of an earlier run must not be taken for this run's.
         let _ = fs::remove_file(&report);
         let mut program = Program::new(self.name, self.suimon)
             .cores(&[self.core])
@@ -76,8 +76,8 @@ impl Crowd<'_> {
 }
 
 impl Playing {
-    /// Plays on to the end and returns what the visitors saw. Meanwhile `look` is called every
-    /// tenth of a second with the time since the start; an error of it ends the crowd.
+    /// Plays on to the end and returns what the visitors saw. Meanwhile calls `look` every tenth of
+    /// a second with the time since the start; an error of `look` ends the crowd.
     pub(crate) fn finish(mut self, mut look: impl FnMut(Duration) -> Result<()>) -> Result<Report> {
         let status = loop {
             if let Some(status) = self.process.ended()? {
@@ -89,7 +89,7 @@ impl Playing {
             look(self.began.elapsed())?;
             thread::sleep(LOOK_EVERY);
         };
-        // A crowd of which nobody completed a session ends with 1 and has a report all the same.
+        // A crowd that completed no session exits with 1, but still has a report.
         let text = fs::read_to_string(&self.report).unwrap_or_default();
         if text.is_empty() {
             return failed(format!(
@@ -100,7 +100,7 @@ impl Playing {
         serde_json::from_str(&text).trouble(self.report.display())
     }
 
-    /// Returns when what is counted begins.
+    /// Returns when counting begins.
     pub(crate) fn measuring_from(&self) -> Instant {
         self.began + self.warmup
     }

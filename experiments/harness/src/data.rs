@@ -1,4 +1,4 @@
-//! Data files: written whole or not at all, and no longer than they need to be.
+//! Data files: written completely or not at all, and compact.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::trouble::{Result, Trouble, While};
 
-/// What fits into this many characters stands in one line.
+/// A value that fits into this many characters is written in one line.
 const LINE_MAX: usize = 120;
 
 /// Writes `data` to `path`; a concurrent reader sees the old file or the new one.
@@ -20,8 +20,8 @@ pub(crate) fn save(path: &Path, data: &impl Serialize) -> Result<()> {
     write(path, &(text + "\n"))
 }
 
-/// Appends `value`, in one line where it fits behind `used` characters, and else with as many of
-/// its items in a line as fit. A row of a table, an object in a list, begins a line.
+/// Appends `value`: in one line if it fits behind `used` characters, otherwise with as many of its
+/// items per line as fit. Each row of a table and each object in a list begins a line.
 fn print(value: &Value, depth: usize, used: usize, out: &mut String) {
     let whole = value.to_string();
     let (brackets, items): (_, Vec<(String, &Value)>) = match value {
@@ -52,13 +52,13 @@ fn print(value: &Value, depth: usize, used: usize, out: &mut String) {
     out.push_str(&brackets[1..]);
 }
 
-/// Writes `text` to `path`, likewise.
+/// Writes `text` to `path`; a concurrent reader sees the old file or the new one.
 pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
     let new = path.with_extension("new");
     fs::write(&new, text).and_then(|()| fs::rename(&new, path)).trouble(path.display())
 }
 
-/// Returns what was saved there, if anything was.
+/// Returns the data saved there, if any.
 pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
     if !path.exists() {
         return Ok(None);
@@ -69,8 +69,8 @@ pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
         .trouble(format!("{}: not the data of this experiment", path.display()))
 }
 
-/// Returns what experiment `name` has saved at `path` if it is only to be told anew (`redraw`), and
-/// else what `measure` returns, saved there.
+/// Returns what experiment `name` saved at `path`, with `redraw`; otherwise saves and returns what
+/// `measure` returns.
 pub(crate) fn measured<T: Serialize + DeserializeOwned>(
     path: &Path,
     name: &str,

@@ -11,9 +11,9 @@ const WIDTH: f64 = 860.0;
 /// One chart of a figure.
 #[allow(clippy::large_enum_variant, reason = "a figure has a handful of them")]
 pub(crate) enum Panel {
-    /// Lines, this high.
+    /// Lines, of this height.
     Lines(Plot, f64),
-    /// Bars, as high as they need.
+    /// Bars, as high as necessary.
     Bars(Bars),
 }
 

@@ -1,4 +1,4 @@
-//! `flash-crowd`: ten times as many visitors as can be served come at once, and wait in line.
+//! `flash-crowd`: ten times as many visitors as can be served arrive at once, and wait in line.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,36 +25,37 @@ use crate::observe::{Seen, observe};
 use crate::trouble::{Result, Trouble};
 
 const NAME: &str = "flash-crowd";
-/// Sessions of the shop's warm-up, and those in which the bound is measured.
+/// Sessions of the shop's warm-up, and sessions in which the bound is measured.
 const WARMUP_SESSIONS: u32 = 40;
 const BOUND_SESSIONS: u32 = 60;
-/// The load before the flash and behind it, as shares of the bound.
+/// The load before the flash and after it, as shares of the bound.
 const BEFORE: f64 = 0.6;
 const BEHIND: f64 = 0.3;
-/// What people do in line: some twenty minutes of patience, and one in twenty closes the tab for a
-/// while.
+/// What visitors do in line: a mean patience of twenty minutes, and one in twenty closes the tab
+/// for a while.
 const IN_LINE: InLine = InLine { patience: Duration::from_secs(1200), away: 0.05 };
-/// At least this share of the bound is completed while people wait.
+/// The least share of the bound that is completed while people wait.
 const GOODPUT_MIN: f64 = 0.9;
-/// Of 95 of 100: overtaken by at most as many people as are admitted in this many seconds.
+/// 95 of 100 are overtaken by at most as many people as are admitted in this many seconds.
 const OVERTAKEN_MAX_S: f64 = 1.0;
-/// The time told is off by at most so much in the median, from a minute on.
+/// The largest median error of the predicted wait, after a minute of waiting.
 const ERROR_MAX: f64 = 0.15;
-/// Visitors are put together in the figures by when they came or began, in stretches of this many
+/// In the figures, visitors are grouped by when they arrived or began, in spans of this many
 /// seconds.
 const STRETCH_S: f64 = 10.0;
 
-/// Progress is reported each time this many states were seen, one per second.
+/// Progress is reported each time this many states were read, one per second.
 const PROGRESS_EVERY: u64 = 30;
-/// The line is dry when it has less than this share of the most people that were in it.
+/// The line counts as empty below this share of its longest length.
 const DRY: f64 = 0.02;
 
-/// What becomes of ten times as many visitors as can be served, who come at once and wait in line?
+/// What happens when ten times as many visitors as can be served arrive at once and wait in line?
 ///
-/// A Tomcat shop on one core, and Suimon told nothing. Visitors come at 0.6 of the bound, then for
-/// a minute at ten times the bound, then at 0.3 of it. It holds if at least 0.9 of the bound is
-/// completed while people wait, no session that has begun fails, 95 of 100 are overtaken by at most
-/// a second's worth of admissions, and the time told is off by at most 15 % in the median.
+/// A Tomcat shop on one core, and Suimon without settings. Visitors arrive at 0.6 of the bound,
+/// then for a minute at ten times the bound, then at 0.3 of it. It holds if at least 0.9 of the
+/// bound is completed while people wait, no admitted session fails, 95 of 100 are overtaken by at
+/// most a second's worth of admissions, and the predicted wait is wrong by at most 15 % in the
+/// median.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   ./experiments/run flash-crowd                 about a quarter of an hour
@@ -67,16 +68,16 @@ pub(crate) struct Options {
     /// Sessions per second in the flash, as multiples of the bound.
     #[arg(long, value_name = "X", default_value_t = 10.0)]
     times: f64,
-    /// How long the flash is, seconds.
+    /// Length of the flash, seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     flash: u64,
-    /// Played before at 0.6 of the bound, and not counted, seconds.
+    /// Time at 0.6 of the bound before the flash, not counted, seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     warmup: u64,
-    /// Played from the flash's beginning on, seconds; long enough for the line to get dry.
+    /// Time from the beginning of the flash, seconds; long enough for the line to become empty.
     #[arg(long, value_name = "SECONDS", default_value_t = 720)]
     seconds: u64,
-    /// Draws the figure from the data that are there.
+    /// Draws the figure from existing data.
     #[arg(long)]
     redraw: bool,
 }
@@ -90,22 +91,22 @@ struct Data {
     times: f64,
     warmup_s: f64,
     flash_s: f64,
-    /// Before visitors came, and after they had gone.
+    /// Measured before visitors came, and after they had gone.
     bound: Bound,
     bound_after: Bound,
     seen: Seen,
-    /// What came of those in line, by when they were shown the waiting room, and the line by the
+    /// Predicted and real waits, by when visitors first saw the waiting page, and the line by the
     /// second.
     told: Vec<Told>,
     in_line: Vec<u32>,
     claims: Vec<Claim>,
 }
 
-/// Visitors who were shown the waiting room within the same seconds and got in: medians of what was
-/// told, once they had waited for a minute, and of what came.
+/// Visitors who first saw the waiting page in the same span and were admitted: medians of the
+/// predictions after a minute of waiting, and of the real waits.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 struct Told {
-    /// Middle of these seconds, from the flash's beginning.
+    /// Middle of the span, from the beginning of the flash.
     from_s: f64,
     visitors: u64,
     low_s: f64,
@@ -113,7 +114,7 @@ struct Told {
     waited_s: f64,
 }
 
-/// Runs it, and returns whether what was to hold holds.
+/// Runs it, and returns whether the claims hold.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let common = options.common.prepare(NAME)?;
     let path = common.out.join("data/result.json");
@@ -180,8 +181,7 @@ fn measure(common: &Common, options: &Options) -> Result<Data> {
     eprintln!("measuring the bound again");
     let bound_after =
         bound::measure(common, &common.scratch, &opened, scale, WARMUP_SESSIONS, BOUND_SESSIONS, Thinks::No)?;
-    // Every single wait is in the report that the crowd has left beside its journey; here their
-    // sums are enough.
+    // The crowd's report beside its journey has every single wait; here their sums are enough.
     let waits = seen.crowd.line.as_mut().map(|line| std::mem::take(&mut line.waits)).unwrap_or_default();
     let mut data = Data {
         experiment: NAME.to_string(),
@@ -202,7 +202,7 @@ fn measure(common: &Common, options: &Options) -> Result<Data> {
     Ok(data)
 }
 
-/// Returns what was told and what came, by when visitors came; `from_s`: when the flash began.
+/// Returns predicted and real waits, by when visitors arrived; `from_s`: when the flash began.
 fn told(waits: &[LineWait], from_s: f64) -> Vec<Told> {
     let judged = waits.iter().filter(|wait| wait.entered && !wait.away).filter_map(|wait| {
         let (told, left) = wait.judged(LineWait::SETTLED_S)?;
@@ -225,7 +225,7 @@ fn told(waits: &[LineWait], from_s: f64) -> Vec<Told> {
     told.collect()
 }
 
-/// Returns how many were in line in each second of the run, of those whose wait is over.
+/// Returns how many were in line in each second of the run, counting those whose wait is over.
 fn in_line(waits: &[LineWait], seconds: u64) -> Vec<u32> {
     let mut changes = vec![0_i64; seconds as usize + 2];
     let mut note = |at_s: f64, change: i64| {
@@ -245,7 +245,7 @@ fn in_line(waits: &[LineWait], seconds: u64) -> Vec<u32> {
 }
 
 impl Data {
-    /// Returns the seconds of the run in which people waited, from the flash's beginning on.
+    /// Returns the seconds of the run in which people waited, from the beginning of the flash.
     fn waited_in(&self) -> std::ops::Range<usize> {
         let from = self.warmup_s as usize;
         let most = self.in_line.iter().copied().max().unwrap_or_default();
@@ -254,7 +254,7 @@ impl Data {
         from..to.max(from)
     }
 
-    /// Returns the bound, the mean of both measurements: the machine is not as fast at all times.
+    /// Returns the bound, the mean of both measurements: the machine's speed varies.
     fn bound_per_s(&self) -> f64 {
         f64::midpoint(self.bound.sessions_per_s, self.bound_after.sessions_per_s)
     }

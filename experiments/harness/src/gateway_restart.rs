@@ -1,7 +1,7 @@
-//! `gateway-restart`: the gateway ends in the middle of a rush and is started again.
+//! `gateway-restart`: the gateway ends in the middle of a rush and is restarted.
 //!
-//! Each cell is a fresh shop and a fresh gateway, which keeps its keys and what it has learned in a
-//! folder of the cell's own.
+//! Each cell is a fresh shop and a fresh gateway, with a folder of its own for its keys and what it
+//! has learned.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -27,21 +27,21 @@ use crate::machine::Machine;
 use crate::trouble::{Result, While};
 
 const NAME: &str = "gateway-restart";
-/// What is done before and after is counted over this long, seconds, ...
+/// Sessions before and after are counted over this long, seconds, ...
 const COUNTED: u64 = 40;
-/// ... from this long after the gateway listens again.
+/// ... beginning this long after the gateway listens again.
 const SETTLING: u64 = 5;
-/// The least that is done afterwards, as a share of what was done before.
+/// The least rate afterwards, as a share of the rate before.
 const KEPT_MIN: f64 = 0.95;
 /// Seconds over which a curve of the figure is a mean.
 const SMOOTH: usize = 5;
 
-/// What becomes of a rush when the gateway is restarted in the middle of it?
+/// What happens to a rush when the gateway is restarted in the middle of it?
 ///
-/// A crowd at a shop behind Suimon. After a while the gateway ends, in peace or by `kill -9`, and
-/// is started at once with what it keeps; or without it, for comparison. It holds if from five
-/// seconds after it listens again 0.95 of the sessions per second of before are completed, wherever
-/// it had its own file.
+/// A crowd at a shop behind Suimon. After a while the gateway ends, gracefully or by `kill -9`. It
+/// is restarted at once with what it has saved, or for comparison without it. It holds if every
+/// gateway with its own file completes 0.95 of the earlier sessions per second, from five seconds
+/// after it listens again.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   ./experiments/run gateway-restart                      the Tomcat shop, about 11 minutes
@@ -57,21 +57,21 @@ pub(crate) struct Options {
     /// Users at once.
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=2000))]
     users: u32,
-    /// From the crowd's start to the gateway's end, seconds: over a minute, as what is learned is
-    /// written each minute.
+    /// From the crowd's start to the gateway's end, seconds: over a minute, because what is learned
+    /// is saved once per minute.
     #[arg(long, value_name = "SECONDS", default_value_t = 100)]
     end_at: u64,
 }
 
-/// How the gateway ends, and what the next one begins with.
+/// How the gateway ends, and what the next one starts with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Way {
-    /// SIGTERM, and all it keeps.
+    /// SIGTERM, and everything saved.
     Peace,
-    /// SIGKILL, and all it keeps.
+    /// SIGKILL, and everything saved.
     Kill,
-    /// SIGKILL, and a file of another application's.
+    /// SIGKILL, and a file of another application.
     Foreign,
     /// SIGKILL, and nothing learned.
     Forgotten,
@@ -101,13 +101,13 @@ struct Cell {
     /// Seconds since the crowd's start.
     ended_at_s: f64,
     listening_again_at_s: f64,
-    /// Sessions per second completed before, and from [`SETTLING`] on after.
+    /// Sessions completed per second before, and from [`SETTLING`] on after.
     before_per_s: f64,
     after_per_s: f64,
     crowd: Report,
 }
 
-/// Runs it, and returns whether what was to hold holds.
+/// Runs it, and returns whether the claims hold.
 pub(crate) fn run(mut options: Options) -> Result<bool> {
     if options.common.quick {
         (options.users, options.end_at) = (options.users.min(40), 15);
@@ -145,7 +145,7 @@ fn cell(common: &Common, options: &Options, way: Way, work: &mut Option<Work>) -
         logs: &folder,
         work: *work,
     };
-    // All cells have the pages that the first shop made.
+    // All cells use the pages of the first shop.
     let OpenShop { process: _running, address: app, work: found } = shop.open()?;
     *work = Some(found);
     let scale = options.shop_options.scale;
@@ -246,7 +246,8 @@ impl<'a> Scene<'a> {
         if let Some(gateway) = self.gateway.take() {
             gateway.end(self.way == Way::Peace)?;
         }
-        // The same server by another name is another application for all that a gateway can know.
+        // A gateway cannot know that another name is the same server, so it counts as another
+        // application.
         let named = |host: &str| format!("http://{host}:{}", self.app.port());
         let (to, learned) = match self.way {
             Way::Peace | Way::Kill => (named("127.0.0.1"), "learned.json"),
@@ -260,8 +261,8 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Returns what was to hold of a cell, if anything was: only a gateway with its own file is held to
-/// what was before.
+/// Returns the claim for a cell, if there is one: only a gateway with its own file must match the
+/// rate before.
 fn judge((way, before, after): (Way, f64, f64)) -> Option<Claim> {
     let what = format!(
         "{}: {after:.2} sessions/s from {SETTLING} s after it listens again, at least {KEPT_MIN} of the {before:.2} before",

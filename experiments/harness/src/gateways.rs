@@ -1,4 +1,4 @@
-//! What stands between crowd and application: nothing, Suimon under one of its laws, or HAProxy.
+//! What is between crowd and application: nothing, Suimon under one of its laws, or HAProxy.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -14,29 +14,29 @@ use crate::trouble::{Result, Trouble, While};
 
 /// How long a gateway may take to listen.
 const START_PATIENCE: Duration = Duration::from_secs(20);
-/// How long it may take to end in peace.
+/// How long a graceful shutdown may take.
 const END_PATIENCE: Duration = Duration::from_secs(60);
-/// Descriptors of a gateway: all that can be had on most machines.
+/// Descriptors of a gateway: as many as most machines allow.
 const DESCRIPTORS: u32 = 20_000;
 
-/// What stands between.
+/// A setup between crowd and application.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Control {
     /// Nothing.
     None,
-    /// Routes have limits, sessions are not held back.
+    /// Routes have limits, sessions are not limited.
     RoutesOnly,
-    /// So many sessions at once; routes have no limits.
+    /// This many sessions at once; routes have no limits.
     Static(u32),
     /// The paper's two rules.
     Paper(PaperSettings),
     /// The paper's page rule alone, from this limit.
     PageOnly(u32),
-    /// The paper's two rules in the paper's times, with newcomers in line as long as visitors wait
-    /// at all.
+    /// The paper's two rules in the paper's times; newcomers wait in line for as long as visitors
+    /// wait for an answer.
     Sqs(SqsSettings),
-    /// Suimon as it comes.
+    /// Suimon without settings.
     Suimon,
     /// HAProxy with this many requests at once at the server, the rest in its queue.
     Haproxy(u32),
@@ -47,13 +47,13 @@ pub(crate) enum Control {
 pub(crate) struct PaperSettings {
     /// The route limit to start from.
     pub(crate) initial: u32,
-    /// Mean queue length at which the admission interval begins to grow.
+    /// Mean queue length above which the admission interval grows.
     pub(crate) threshold: f64,
-    /// By how much the interval grows and shrinks, milliseconds.
+    /// The step of the interval up and down, milliseconds.
     pub(crate) step_ms: u32,
 }
 
-/// The same with a step of its own in each direction. Times are divided by the scale.
+/// The same with a separate step in each direction. Times are divided by the scale.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct SqsSettings {
     pub(crate) initial: u32,
@@ -64,16 +64,16 @@ pub(crate) struct SqsSettings {
 
 /// A gateway that listens, or none.
 pub(crate) struct Gateway {
-    /// The gateway's process, where there is one.
+    /// The gateway's process, if there is one.
     pub(crate) process: Option<Running>,
-    /// Where visitors go.
+    /// The address for visitors.
     pub(crate) address: SocketAddr,
-    /// Where Suimon tells its state.
+    /// The address of Suimon's admin listener.
     pub(crate) admin: Option<SocketAddr>,
 }
 
 impl Control {
-    /// Returns its numbers in words; empty where there are none.
+    /// Returns its numbers in words; empty if there are none.
     pub(crate) fn setting(self) -> String {
         match self {
             Control::None | Control::RoutesOnly | Control::Suimon => String::new(),
@@ -89,9 +89,8 @@ impl Control {
         }
     }
 
-    /// Returns the settings file that Suimon is given; `None`: it is not Suimon. Refused visitors
-    /// come again after a while, as with every other gateway: `flash-crowd` shows what becomes of
-    /// visitors in line.
+    /// Returns Suimon's settings file; `None`: it is not Suimon. Refused visitors return after a
+    /// while, as with the other gateways; `flash-crowd` shows visitors in line.
     fn settings(self, patience_s: f64, scale: f64) -> Option<String> {
         // An operator who tunes by hand knows where a session begins and ends, and how long
         // visitors wait.
@@ -108,7 +107,8 @@ impl Control {
                 "[gate]\nsession_law = \"static\"\nstatic_sessions = {sessions}\n\n[discovery]\nmode = \"off\"\n\n{kind}"
             )),
             Control::Paper(PaperSettings { initial, threshold, step_ms }) => {
-                // The paper's periods are for its own times; ours are divided by the scale.
+                // The paper's periods suit its own times; those of this shop are divided by the
+                // scale.
                 let (route_ms, session_ms) = (2000.0 / scale, 1000.0 / scale);
                 Some(format!(
                     "[gate]\nroute_law = \"paper\"\nsession_law = \"paper\"\norder = \"fifo\"\n\n\
@@ -160,17 +160,17 @@ impl Control {
 }
 
 impl Gateway {
-    /// Returns its process' number, if it is a process.
+    /// Returns its process id, if it is a process.
     pub(crate) fn pid(&self) -> Option<u32> {
         self.process.as_ref().map(Running::pid)
     }
 
-    /// Returns Suimon's state; `None` where there is none to tell, or nobody tells it.
+    /// Returns Suimon's state; `None` if it is not Suimon or does not answer.
     pub(crate) fn state(&self) -> Option<suimon_admin::State> {
         http::gateway_state(self.admin?).ok()
     }
 
-    /// Ends it: asked to with SIGTERM, or killed. Nobody listens afterwards.
+    /// Ends it, by SIGTERM or SIGKILL. Nothing listens afterwards.
     pub(crate) fn end(mut self, in_peace: bool) -> Result<()> {
         match &mut self.process {
             Some(process) if in_peace => Ok(process.terminate(END_PATIENCE).map(drop)?),
@@ -184,8 +184,7 @@ impl Gateway {
     }
 }
 
-/// Starts Suimon on `core`; without settings it is told nothing but where the application is. It
-/// keeps nothing.
+/// Starts Suimon on `core`, without settings only with the application's address. It saves nothing.
 pub(crate) fn start_suimon(
     common: &Common,
     folder: &Path,
@@ -204,9 +203,9 @@ pub(crate) struct Served<'a> {
     pub(crate) to: &'a str,
     pub(crate) listen: SocketAddr,
     pub(crate) admin: SocketAddr,
-    /// File of what is learned, by its name in the folder, or "none".
+    /// Name of the file for what is learned, in the folder; or "none".
     pub(crate) learned: &'a str,
-    /// File of the lease keys, likewise.
+    /// Name of the file for the lease keys, likewise.
     pub(crate) keys: &'a str,
 }
 
@@ -230,7 +229,7 @@ impl Served<'_> {
             .args(["--to", self.to])
             .args(["--listen".to_string(), self.listen.to_string()])
             .args(["--admin".to_string(), self.admin.to_string()])
-            // What else it would keep for its next start.
+            // Everything else that it saves for its next start.
             .env("STATE_DIRECTORY", folder)
             .descriptors(DESCRIPTORS);
         if let Some(settings) = settings {
@@ -245,7 +244,7 @@ impl Served<'_> {
     }
 }
 
-/// Starts HAProxy on `core` with the settings made for the address it shall listen on.
+/// Starts HAProxy on `core`, with the settings for its listening address.
 pub(crate) fn start_haproxy(
     folder: &Path,
     core: usize,
@@ -265,8 +264,8 @@ pub(crate) fn start_haproxy(
     Ok(Gateway { process: Some(process), address: listen, admin: None })
 }
 
-/// Starts nginx on `core`, one process without a log of requests, which writes into `folder` alone.
-/// `inside` is what its `http` block says, made for the address it shall listen on.
+/// Starts nginx on `core`, as one process without an access log, which writes only into `folder`.
+/// `inside` returns its `http` block for its listening address.
 pub(crate) fn start_nginx(
     folder: &Path,
     core: usize,
@@ -303,7 +302,7 @@ http {{
     Ok(Gateway { process: Some(process), address: listen, admin: None })
 }
 
-/// Returns where a program of the system is; the folders for administrators are looked at too.
+/// Returns the path of a system program; the folders for administrators are searched, too.
 pub(crate) fn find(name: &str) -> Result<std::path::PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/sbin".into(), "/usr/local/sbin".into()];
@@ -314,8 +313,8 @@ pub(crate) fn find(name: &str) -> Result<std::path::PathBuf> {
     })
 }
 
-/// As an experienced hand would set it: the queue lasts as long as the visitors, and who has left
-/// is not served.
+/// As an experienced operator would set it: requests stay queued for as long as visitors wait, and
+/// those of clients that have left are not served.
 fn haproxy(listen: SocketAddr, app: SocketAddr, maxconn: u32, patience_s: f64) -> String {
     format!(
         "global

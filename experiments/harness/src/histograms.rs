@@ -14,7 +14,7 @@ use crate::trouble::{Result, failed};
 pub(crate) struct Histograms(BTreeMap<String, Buckets>);
 
 impl Histograms {
-    /// Returns those of the gateway whose operator's listener is at `admin`.
+    /// Returns the histograms of the gateway with its admin listener at `admin`.
     pub(crate) fn fetch(admin: SocketAddr) -> Result<Self> {
         let answer = http::get(admin, "/metrics", Duration::from_secs(5))?;
         if answer.status != 200 {
@@ -23,7 +23,7 @@ impl Histograms {
         Ok(Histograms::read(&String::from_utf8_lossy(&answer.body)))
     }
 
-    /// Returns those in a text in Prometheus' format.
+    /// Returns the histograms in a text in Prometheus' format.
     pub(crate) fn read(text: &str) -> Self {
         let mut all: BTreeMap<String, Buckets> = BTreeMap::new();
         for (name, bound, count) in text.lines().filter_map(bucket) {
@@ -32,7 +32,7 @@ impl Histograms {
         Histograms(all)
     }
 
-    /// Returns what was added to the one of this name since `before`; empty if there is none.
+    /// Returns what was added to the histogram `name` since `before`; empty if there is none.
     pub(crate) fn since(&self, before: &Histograms, name: &str) -> Buckets {
         let of = |all: &Histograms| all.0.get(name).cloned().unwrap_or_default();
         of(self).since(&of(before))

@@ -1,4 +1,4 @@
-//! One request over plain HTTP/1.1 at a time: for asking a gateway its state, and for witnesses.
+//! Single requests over plain HTTP/1.1: for the gateway's state, and for witnesses.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use crate::trouble::{Result, Trouble, While, failed};
 
-/// The most of an answer that is read.
+/// The most bytes of an answer that are read.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
 /// The most header lines of an answer.
 const HEADERS_MAX: usize = 64;
 
-/// An answer, read to its end.
+/// A complete answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -34,8 +34,7 @@ impl Answer {
     }
 }
 
-/// A visitor with a cookie jar that never throws anything away, and a new connection for each
-/// request.
+/// A visitor who keeps all cookies for ever and opens a new connection for each request.
 #[derive(Debug)]
 pub(crate) struct Visitor {
     to: SocketAddr,
@@ -49,12 +48,12 @@ impl Visitor {
         Visitor { to, cookies: BTreeMap::new(), patience }
     }
 
-    /// Returns the names of his cookies.
+    /// Returns the names of the visitor's cookies.
     pub(crate) fn cookie_names(&self) -> impl Iterator<Item = &str> {
         self.cookies.keys().map(String::as_str)
     }
 
-    /// Asks for `path`; posts `form` if there is one.
+    /// Requests `path`; posts `form` if there is one.
     pub(crate) fn ask(&mut self, path: &str, form: Option<&str>) -> Result<Answer> {
         let cookies: Vec<String> =
             self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -70,7 +69,7 @@ impl Visitor {
     }
 }
 
-/// Returns what `path` holds.
+/// Returns the answer to a GET of `path`.
 pub(crate) fn get(to: SocketAddr, path: &str, patience: Duration) -> Result<Answer> {
     ask(to, path, &[], None, patience)
 }
@@ -113,7 +112,7 @@ fn read(bytes: &[u8]) -> Option<Answer> {
     Some(Answer { status: response.code?, headers: headers.collect(), body: bytes[length..].to_vec() })
 }
 
-/// Returns the gateway's state, asked of its operator's listener.
+/// Returns the gateway's state, from its admin listener.
 pub(crate) fn gateway_state(admin: SocketAddr) -> Result<suimon_admin::State> {
     let answer = get(admin, "/api/state", Duration::from_secs(5))?;
     if answer.status != 200 {

@@ -1,4 +1,4 @@
-//! The journey file a crowd is given: the paper's shop, with times divided by the scale.
+//! The journey file of a crowd: the paper's shop, with times divided by the scale.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -7,13 +7,13 @@ use std::time::Duration;
 const THINK_S: f64 = 3.0;
 /// The paper's patience, seconds.
 const PATIENCE_S: f64 = 60.0;
-/// The longest a visitor stays away because `Retry-After` said so, seconds at scale 1.
+/// The longest a visitor stays away because of `Retry-After`, seconds at scale 1.
 const STAY_AWAY_MAX_S: f64 = 300.0;
 
-/// [`Thinks::Briefly`], whatever the scale.
+/// The time of [`Thinks::Briefly`], at any scale.
 pub(crate) const BRIEFLY: Duration = Duration::from_millis(100);
 
-/// Who comes to the shop, and how.
+/// The visitors of the shop.
 #[derive(Clone, Debug)]
 pub(crate) struct Journey {
     pub(crate) seed: u64,
@@ -28,12 +28,12 @@ pub(crate) struct Journey {
     pub(crate) in_line: Option<InLine>,
 }
 
-/// What visitors do in a waiting room. Nothing of it is divided by the scale.
+/// What visitors do in a waiting room. The scale does not apply to it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct InLine {
-    /// Mean time after which somebody gives up.
+    /// Mean time after which a visitor gives up.
     pub(crate) patience: Duration,
-    /// Probability to close the tab once and come back one to three minutes later.
+    /// Probability that a visitor closes the tab once and returns one to three minutes later.
     pub(crate) away: f64,
 }
 
@@ -42,24 +42,24 @@ pub(crate) struct InLine {
 pub(crate) enum Thinks {
     /// Not at all.
     No,
-    /// A moment: long enough for the processor to turn to other things.
+    /// A moment: long enough for the processor to do other work.
     Briefly,
-    /// The paper's time, always.
+    /// The paper's time, constant.
     Always,
-    /// The paper's time on average, varied as people do.
+    /// The paper's time on average, with human variation.
     Varied,
 }
 
 /// How visitors arrive.
 #[derive(Clone, Debug)]
 pub(crate) enum Arrivals {
-    /// Users who play one session after another, each as a stranger.
+    /// Users who play one session after another, each as a new visitor.
     Closed {
         users: u32,
         /// `None`: without end.
         sessions_each: Option<u32>,
     },
-    /// Sessions at a rate, whatever becomes of those before: how long, how many a second.
+    /// Sessions at a rate, whatever happens to earlier ones: how long, how many per second.
     Open(Vec<(f64, f64)>),
 }
 

@@ -1,7 +1,7 @@
 //! `kill-and-restart`: the application dies under load and comes back.
 //!
-//! Beside the crowd there are witnesses: visitors whose sessions began before the crash and who go
-//! on asking, all through it, and write down every answer with its reason.
+//! Beside the crowd there are witnesses: visitors whose sessions began before the crash. They send
+//! requests all the time and note every answer with its reason.
 
 mod tell;
 
@@ -31,21 +31,21 @@ use crate::trouble::{Result, Trouble, While, failed};
 const NAME: &str = "kill-and-restart";
 /// Visitors whose sessions began before the crash.
 const WITNESSES: usize = 6;
-/// From one answer of a witness to the next question.
+/// From one answer of a witness to its next request.
 const WITNESS_PAUSE: Duration = Duration::from_millis(500);
-/// From one look at the gateway to the next.
+/// Interval of the looks at the gateway.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// How long slots may take to be given back once the crowd has gone.
+/// How long it may take until all slots are free, after the crowd has gone.
 const DRAIN_MAX: Duration = Duration::from_secs(20);
-/// A gateway's word for a refusal, in `Proxy-Status`.
+/// A gateway's code for a refusal, in `Proxy-Status`.
 const DENIED: &str = "http_request_denied";
 
-/// What becomes of the visitors when the application is killed under load and comes back?
+/// What happens to visitors when the application is killed under load and comes back?
 ///
 /// A crowd at a shop behind Suimon; after a while `kill -9`, and after a pause a start on the same
-/// port. It holds if no begun session is refused by Suimon (502 and 504 while the application is
-/// dead are honest), every question is answered within the visitors' patience, sessions are
-/// completed again afterwards, and no slot is left taken once the crowd has gone.
+/// port. It holds if Suimon refuses no admitted session (502 and 504 while the application is dead
+/// are honest), every request is answered within the visitors' patience, sessions are completed
+/// again afterwards, and all slots are free after the crowd has gone.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   ./experiments/run kill-and-restart                      the bundled shop, about a minute
@@ -83,15 +83,15 @@ struct Data {
     killed_at_s: f64,
     started_again_at_s: f64,
     listening_again_at_s: f64,
-    /// What the crowd saw, the dead time included.
+    /// What the crowd saw, including the time without the application.
     crowd: Report,
     timeline: Vec<Look>,
     witnesses: Vec<Testimony>,
-    /// Refusals of the gateway by reason, and how many of all of them were newcomers'.
+    /// Refusals of the gateway by reason, and how many of them were of newcomers.
     refusals: Vec<(String, u64)>,
     newcomers_refused: u64,
-    /// From the crowd's end until no request was in the application and nobody waited, seconds;
-    /// absent: never.
+    /// From the crowd's end until no request was in the application or waiting, seconds; absent:
+    /// never.
     drained_after_s: Option<f64>,
     claims: Vec<Claim>,
 }
@@ -114,13 +114,13 @@ struct Testimony {
     witness: usize,
     asked_at_s: f64,
     took_s: f64,
-    /// Absent: no answer.
+    /// Absent if there was no answer.
     status: Option<u16>,
-    /// `Proxy-Status`, where the gateway answered itself; or why there was no answer.
+    /// `Proxy-Status`, if the gateway answered itself; or why there was no answer.
     reason: Option<String>,
 }
 
-/// Runs it, and returns whether what was to hold holds.
+/// Runs it, and returns whether the claims hold.
 pub(crate) fn run(mut options: Options) -> Result<bool> {
     if options.common.quick {
         (options.users, options.kill_at, options.then) = (options.users.min(40), 5, 10);
@@ -145,7 +145,7 @@ fn measure(common: &Common, options: &Options) -> Result<Data> {
     };
     eprintln!("opening the shop");
     let opened = shop.open()?;
-    // The second time it need not find out again how much work a page is.
+    // At the second start it need not measure the work of a page again.
     shop.work = Some(opened.work);
     let address = opened.address;
     let gateway = start_suimon(common, &common.scratch, address, None, common.load_core)?;
@@ -195,7 +195,7 @@ fn measure(common: &Common, options: &Options) -> Result<Data> {
     Ok(data)
 }
 
-/// What happens to the shop while the crowd plays, and what is seen of it.
+/// What happens to the shop while the crowd plays, and what is observed.
 struct Scene<'a> {
     options: &'a Options,
     shop: &'a Shop<'a>,
@@ -292,7 +292,7 @@ impl Look {
     }
 }
 
-/// Visitors who began before the crash and go on asking.
+/// Visitors who began before the crash and send requests all the time.
 struct Witnesses {
     began: Instant,
     over: Arc<AtomicBool>,
@@ -300,7 +300,7 @@ struct Witnesses {
 }
 
 impl Witnesses {
-    /// Logs all of them in, then lets them ask.
+    /// Logs all of them in, then starts their requests.
     fn begin(gateway: SocketAddr, patience: Duration) -> Result<Self> {
         let (began, over) = (Instant::now(), Arc::new(AtomicBool::new(false)));
         let mut threads = Vec::new();
@@ -338,7 +338,7 @@ fn testify(witness: usize, mut visitor: Visitor, began: Instant, over: &AtomicBo
     while !over.load(Ordering::Relaxed) {
         let asked = Instant::now();
         let form = format!("user=witness{witness}&password=secret");
-        // A shop that was started anew has forgotten its visitors; who is asked to log in does.
+        // A restarted shop has forgotten its visitors; a visitor that is asked to log in does so.
         let (path, form) = if logged_in { ("/browse?page=1", None) } else { ("/login", Some(form.as_str())) };
         let answer = visitor.ask(path, form);
         let (status, reason) = match &answer {
@@ -362,8 +362,7 @@ fn testify(witness: usize, mut visitor: Visitor, began: Instant, over: &AtomicBo
     said
 }
 
-/// Waits until nothing is in flight and nobody waits, and returns when that was, counted from
-/// `since`.
+/// Waits until no request is in flight or waiting, and returns when that was, counted from `since`.
 fn drained(gateway: &Gateway, since: Instant) -> Option<f64> {
     while since.elapsed() < DRAIN_MAX {
         let state = gateway.state()?;

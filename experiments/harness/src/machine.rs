@@ -1,4 +1,4 @@
-//! What a figure cannot be judged without: the machine it was measured on.
+//! The machine on which a figure was measured: without it, nobody can judge the figure.
 
 use std::fs;
 use std::path::Path;
@@ -18,14 +18,14 @@ pub(crate) struct Machine {
     pub(crate) memory_gb: f64,
     /// System and the first two numbers of its version.
     pub(crate) system: String,
-    /// Compiler this harness and, as a rule, the gateway were built with.
+    /// Compiler of this harness and, usually, of the gateway.
     pub(crate) rust: String,
     /// Version of the sources, and whether they were changed since.
     pub(crate) sources: String,
 }
 
 impl Machine {
-    /// Returns the facts; what cannot be told is "unknown".
+    /// Returns the facts; unknown ones are "unknown".
     pub(crate) fn look(sources: &Path) -> Machine {
         let read = |path| fs::read_to_string(path).unwrap_or_default();
         let unknown = || "unknown".to_string();

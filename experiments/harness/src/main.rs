@@ -1,23 +1,24 @@
 //! The experiments: each is a command that measures, writes its data, draws its figure and says
-//! whether what was to hold holds.
+//! whether its claims hold.
 //!
 //! - [`overload`]: `sessions-under-overload`, the figure the whole project is about.
-//! - [`under_capacity`]: `under-capacity`, that nobody notices it as long as nothing is wrong.
+//! - [`under_capacity`]: `under-capacity`, that visitors do not notice the gateway while nothing is
+//!   wrong.
 //! - [`proxy_cost`]: `proxy-cost`, processor time per request beside nginx and HAProxy.
-//! - [`waiting_memory`]: `waiting-memory`, what a client that is held waiting costs.
-//! - [`flash_crowd`]: `flash-crowd`, ten times as many as can be served, in line.
-//! - [`waiting_cost`]: `waiting-cost`, what those who wait in line cost.
-//! - [`gateway_restart`]: `gateway-restart`, the gateway ends under load and is started again.
-//! - [`slow_answers`]: `slow-answers`, pages that mostly wait for others.
+//! - [`waiting_memory`]: `waiting-memory`, what a client that waits costs.
+//! - [`flash_crowd`]: `flash-crowd`, ten times as many visitors as can be served, in line.
+//! - [`waiting_cost`]: `waiting-cost`, what visitors in line cost.
+//! - [`gateway_restart`]: `gateway-restart`, the gateway ends under load and is restarted.
+//! - [`slow_answers`]: `slow-answers`, pages that mostly wait for other systems.
 //! - [`kill_and_restart`]: `kill-and-restart`, the application dies under load and comes back.
 //! - [`ticket_forgery`]: `ticket-forgery`, edited tickets, leases and invitations shown to the
 //!   gateway.
-//! - [`laws`]: `laws`, our laws and those of others, simulated.
+//! - [`laws`]: `laws`, the gateway's laws and external ones, simulated.
 //! - [`any_site`]: `any-site`, laws on sites of every kind and load, simulated.
-//! - [`tomcat_model`]: `tomcat-model`, what pages of the Tomcat shop cost alone and in company.
-//! - [`waiting_line`]: `waiting-line`, rules for a line of people who go away, simulated.
+//! - [`tomcat_model`]: `tomcat-model`, what pages of the Tomcat shop cost alone and concurrently.
+//! - [`waiting_line`]: `waiting-line`, rules for a line whose people leave, simulated.
 //! - [`sqs`]: `sqs`, the figures of the paper, simulated at full size and measured on a real shop.
-//! - [`sim`]: `sim`, `suimon sim` with the laws of others and with generated sites.
+//! - [`sim`]: `sim`, `suimon sim` with external laws and generated sites.
 //!
 //! Beneath them, on `suimon-process`: `cpu`, `machine`, `apps`, `gateways`, `crowd`,
 //! `journey`, `bound`, `observe`, `memory`; and `data`, `figures`, `clock`.

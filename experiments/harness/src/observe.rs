@@ -1,4 +1,4 @@
-//! A crowd watched while it plays: what it saw, and who used the processors meanwhile.
+//! A crowd that is observed while it plays: what it saw, and how the processors were used.
 
 use std::fs::File;
 use std::io::Write;
@@ -15,12 +15,12 @@ use crate::crowd::Crowd;
 use crate::gateways::Gateway;
 use crate::trouble::{Result, Trouble, While};
 
-/// How often the gateway is asked how it stands.
+/// Interval at which the gateway's state is read.
 const ASK_EVERY: Duration = Duration::from_secs(1);
 /// Decisions kept in data files.
 const DECISIONS_KEPT: usize = 12;
 
-/// What was seen of one crowd. Shares are of one core, over the time that was measured.
+/// The observations of one crowd. Shares are of one core, over the measured time.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Seen {
     /// What the visitors saw; its series is left out.
@@ -31,16 +31,17 @@ pub(crate) struct Seen {
     pub(crate) app_cpu_share: f64,
     /// The gateway's.
     pub(crate) gateway_cpu_share: Option<f64>,
-    /// What became of the application's core.
+    /// How the application's core was used.
     pub(crate) app_core: CoreUse,
-    /// What became of the core of gateway and crowd.
+    /// How the core of gateway and crowd was used.
     pub(crate) load_core: CoreUse,
-    /// How the gateway stood at the end, with its last decisions.
+    /// The gateway's state at the end, with its last decisions.
     pub(crate) gateway_at_end: Option<State>,
 }
 
 impl Seen {
-    /// Returns the share of the application's core that neither the application nor idleness had.
+    /// Returns the share in which the application's core was neither idle nor used by the
+    /// application.
     pub(crate) fn foreign(&self) -> f64 {
         self.app_core.foreign(self.app_cpu_share)
     }
@@ -67,8 +68,8 @@ impl Moment {
     }
 }
 
-/// Plays the crowd, writes the gateway's state to `states` once per second, a line each with the
-/// decisions made since the last, and hands it to `each_second`.
+/// Plays the crowd. Once per second it writes the gateway's state to `states`, as a line with the
+/// decisions since the last one, and passes it to `each_second`.
 pub(crate) fn observe(
     common: &Common,
     crowd: &Crowd<'_>,

@@ -1,10 +1,10 @@
-//! The same for each of many, on all cores.
+//! The same work for each of many jobs, on all cores.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Returns what `of` makes of each job, in their order.
+/// Returns the results of `of` for all jobs, in their order.
 pub(crate) fn map<J: Sync, R: Send>(jobs: &[J], of: impl Fn(&J) -> R + Sync) -> Vec<R> {
     map_on(thread::available_parallelism().map_or(1, usize::from), jobs, of)
 }

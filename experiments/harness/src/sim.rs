@@ -1,5 +1,4 @@
-//! `sim`: `suimon sim` with what the product does not have: the laws of others, and generated
-//! sites.
+//! `sim`: `suimon sim` with external laws and generated sites, which the product does not have.
 
 use std::process::ExitCode;
 
@@ -9,7 +8,7 @@ use suimon_sites::SiteName;
 
 use crate::site;
 
-/// `suimon sim`, with the laws of others for --vs, and with generated sites.
+/// `suimon sim`, with external laws for --vs, and with generated sites.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   ./experiments/run sim scenarios/burst-400.toml --vs brpc+flow,vegas+open
@@ -17,11 +16,11 @@ use crate::site;
   ./experiments/run sim --site chat:below:17 --show        what it is
   ./experiments/run sim --list-laws")]
 pub(crate) struct Options {
-    /// Play a generated site, as any-site names it, such as chat:below:17; several times if need
-    /// be. Its number is its seed.
+    /// Play a generated site, named as by any-site, such as chat:below:17; can be given several
+    /// times. Its number is its seed.
     #[arg(long, value_name = "FAMILY:REGIME:NUMBER", value_parser = SiteName::parse)]
     site: Vec<SiteName>,
-    /// With --site: print what the site is, and end.
+    /// With --site: print a description of the site, and end.
     #[arg(long, requires = "site")]
     show: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! What a generated site is, for people: a scenario file cannot say all of it.
+//! A description of a generated site for people: a scenario file cannot express all of it.
 
 use std::fmt::Write;
 use suimon_model::Duration;
@@ -81,7 +81,7 @@ fn phases(site: &Scenario) -> String {
     format!("Sessions a second: {}{more}\n", pieces.join(", "))
 }
 
-/// A day has more pieces than this, and the next is like it.
+/// A day has more phases than this, and the next day is like it.
 const PHASES_SHOWN: usize = 16;
 
 fn think(think: &Think) -> String {

@@ -1,7 +1,8 @@
-//! `slow-answers`: pages that mostly wait for others, below and above what the application can do.
+//! `slow-answers`: pages that mostly wait for other systems, below and above the application's
+//! capacity.
 //!
-//! Each cell is a fresh shop and, where there is one, a fresh gateway that is told nothing but
-//! where the shop is.
+//! Each cell is a fresh shop and, with Suimon, a fresh gateway that is told only the shop's
+//! address.
 
 use std::fs;
 use std::time::Duration;
@@ -26,25 +27,25 @@ use crate::machine::Machine;
 use crate::trouble::{Result, While, failed};
 
 const NAME: &str = "slow-answers";
-/// How often each page is asked for before its cost is taken, and how often while it is.
+/// How often each page is requested before its cost is measured, and how often meanwhile.
 const WARM_UP_ASKED: usize = 60;
 const COST_ASKED: usize = 40;
 /// The longest that such a page may take.
 const COST_PATIENCE: Duration = Duration::from_secs(30);
-/// What Suimon is to reach above the bound, as a share of it, ...
+/// What Suimon must reach above the bound, as a share of it, ...
 const ABOVE_MIN: f64 = 0.93;
-/// ... and below it, as a share of what is completed without it.
+/// ... and below it, as a share of what is completed without Suimon.
 const BELOW_MIN: f64 = 0.97;
 /// Seconds over which a curve of the figure is a mean.
 const SMOOTH: usize = 20;
 
-/// Do pages that mostly wait for others shut the gate, or open it too far?
+/// Do pages that mostly wait for other systems shut the gate, or open it too far?
 ///
 /// Two sites on the Tomcat shop: a chat, whose answers take twelve seconds and come in parts, and a
-/// site whose first page waits for four seconds. Each is asked for half of what it can do and for
-/// three times as much, with Suimon as it comes and with nothing in front. It holds if below the
-/// bound Suimon costs no session and refuses nobody, and above it 0.93 of the bound is completed;
-/// and if nobody inside fails.
+/// site whose first page waits for four seconds. The demand on each is half of its capacity and
+/// three times its capacity, with Suimon without settings and with nothing in front. It holds if
+/// below the bound Suimon costs no session and refuses nobody, above it 0.93 of the bound is
+/// completed, and no admitted session fails.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   ./experiments/run slow-answers                      about 20 minutes
@@ -61,10 +62,10 @@ pub(crate) struct Options {
     /// Which sites.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Site::Chat, Site::FirstPage])]
     sites: Vec<Site>,
-    /// Measure nothing: judge and draw what was measured before.
+    /// Measure nothing: judge and draw earlier data.
     #[arg(long)]
     redraw: bool,
-    /// Sessions asked for, as shares of the bound.
+    /// Demand in sessions, as shares of the bound.
     #[arg(long, value_name = "SHARE", value_delimiter = ',', default_values_t = [0.5, 3.0])]
     loads: Vec<f64>,
 }
@@ -79,7 +80,7 @@ enum Site {
     FirstPage,
 }
 
-/// A page: method, path, milliseconds of waiting, light pages' work, parts.
+/// A page: method, path, milliseconds of waiting, its work in light pages, parts.
 type Page = (&'static str, &'static str, u32, u32, u32);
 
 impl Site {
@@ -92,7 +93,8 @@ impl Site {
         }
     }
 
-    /// Returns seconds that visitors think and wait, and that are played before and counted.
+    /// Returns the seconds of think time and patience, of the time before counting, and of the
+    /// counted time.
     fn times(self) -> [u64; 4] {
         match self {
             Site::Chat => [8, 60, 80, 100],
@@ -148,7 +150,7 @@ struct Cell {
     site: Site,
     load: f64,
     control: Control,
-    /// Cores ÷ processor seconds of a session's pages, asked for one after the other.
+    /// Cores ÷ processor seconds of a session's pages, requested one after the other.
     bound_per_s: f64,
     app_core: CoreUse,
     crowd: Report,
@@ -160,7 +162,7 @@ impl Cell {
     }
 }
 
-/// Runs it, and returns whether what was to hold holds.
+/// Runs it, and returns whether the claims hold.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let common = options.common.prepare(NAME)?;
     let path = common.out.join("data/result.json");
@@ -182,7 +184,7 @@ fn measure(common: &Common, options: &Options) -> Result<Data> {
     };
     let mut work = None;
     for site in &options.sites {
-        // Once for a site, so that all its cells are asked for the same.
+        // Once per site, so that all its cells have the same demand.
         let mut bound = None;
         for load in &options.loads {
             for control in [Control::Suimon, Control::None] {
@@ -216,7 +218,7 @@ fn cell(
         work: *work,
     };
     let opened = shop.open()?;
-    // All cells have the pages that the first shop made.
+    // All cells use the pages of the first shop.
     *work = Some(opened.work);
     warm_up(&opened, site)?;
     let bound_per_s = match *bound {
@@ -244,7 +246,7 @@ fn cell(
     Ok(Cell { site, load, control, bound_per_s, app_core, crowd })
 }
 
-/// Asks for pages one after the other, without their waiting.
+/// Requests pages one after the other, without their waiting.
 fn ask(shop: &OpenShop, site: Site, times: usize) -> Result<()> {
     for (method, path, _, pages, parts) in site.pages().into_iter().cycle().take(times) {
         let form = (method == "POST").then_some("");
@@ -257,7 +259,7 @@ fn ask(shop: &OpenShop, site: Site, times: usize) -> Result<()> {
     Ok(())
 }
 
-/// Lets the compiler of the shop do its work.
+/// Lets the shop's compiler finish.
 fn warm_up(shop: &OpenShop, site: Site) -> Result<()> {
     ask(shop, site, WARM_UP_ASKED)
 }

@@ -1,8 +1,8 @@
-//! `ticket-forgery`: true tickets, leases and invitations are edited in every way there is, and
-//! shown to the gateway's own code.
+//! `ticket-forgery`: valid tickets, leases and invitations are edited in every way, and the
+//! gateway's own code checks them.
 //!
-//! One work is one stream of random numbers, so the same seed makes the same forgeries on any
-//! machine, whatever its cores.
+//! Each unit of work has its own random stream, so the same seed makes the same forgeries on any
+//! machine, with any number of cores.
 
 mod edits;
 
@@ -26,30 +26,30 @@ use crate::trouble::{Result, Trouble, While, failed};
 use edits::{Way, bytes_of};
 
 const NAME: &str = "ticket-forgery";
-/// With --quick.
+/// Forgeries with --quick.
 const TRIES_QUICK: u64 = 100_000;
-/// Forgeries of one work.
+/// Forgeries in one unit of work.
 const TRIES_EACH: u64 = 50_000;
-/// True ones of a sort, half of each kind of session.
+/// Valid items of each sort, half for each kind of session.
 const TRUE_ONES: usize = 2000;
 const KINDS: [&str; 2] = ["visit", "shopping"];
-/// Numbers of true ones are below this.
+/// The numbers in valid items are below this.
 const NUMBERS: usize = 1 << 40;
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 const TAG: usize = 2;
-/// A way is given up for another where all it does so often is to bring forth a true one.
+/// After this many edits in a row that gave a valid item, the way of forging is given up.
 const UNCHANGED_MAX: usize = 64;
 
-/// Is anything ever taken for a place, a session or an invitation that the gateway did not write?
+/// Does the gateway ever accept a ticket, a lease or an invitation that it did not write?
 ///
-/// True tickets, leases and invitations are edited, and the gateway's own code reads them. It holds
-/// if all that are true are taken, and none of the others.
+/// Valid tickets, leases and invitations are edited, and the gateway's own code reads them. It
+/// holds if it accepts all valid ones, and none of the others.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   ./experiments/run ticket-forgery                    some 10 seconds on two cores
   ./experiments/run ticket-forgery --tries 1000000000 --seed 2")]
 pub(crate) struct Options {
-    /// Forgeries, all sorts and all ways together.
+    /// Forgeries, of all sorts and in all ways together.
     #[arg(long, value_name = "N", default_value_t = 10_000_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
     tries: u64,
     /// Seed of everything random, the keys too.
@@ -58,7 +58,7 @@ pub(crate) struct Options {
     /// Folder for data and table [default: the experiment's own; with --quick one under target/]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
-    /// A few, to see whether everything runs.
+    /// A few forgeries, to see whether everything runs.
     #[arg(long)]
     quick: bool,
 }
@@ -68,7 +68,7 @@ struct Data {
     experiment: String,
     seed: u64,
     tries: u64,
-    /// True ones that were shown, and how many of them were taken.
+    /// Valid items that were checked, and how many were accepted.
     true_ones: u64,
     true_ones_taken: u64,
     /// By sort and way.
@@ -76,16 +76,16 @@ struct Data {
     claims: Vec<Claim>,
 }
 
-/// What became of one sort, forged in one way.
+/// The results of one sort, forged in one way.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 struct Forged {
     kept: String,
     way: String,
     tries: u64,
     taken: u64,
-    /// Edits that brought forth a true one and were done anew.
+    /// Edits that gave a valid item and were repeated.
     unchanged: u64,
-    /// The first that were taken.
+    /// The first that were accepted.
     examples: Vec<String>,
 }
 
@@ -97,10 +97,10 @@ fn name(kept: SignedItem) -> &'static str {
     }
 }
 
-/// True ones, of all sorts.
+/// Valid items of all sorts.
 struct Bench {
     mint: Mint,
-    /// Of a gateway whose keys have the same ids.
+    /// The mint of another gateway, whose keys have the same ids.
     others: Mint,
     /// By sort.
     true_ones: Vec<Vec<String>>,
@@ -108,7 +108,7 @@ struct Bench {
     tags: Vec<[u8; 2]>,
 }
 
-/// Runs it, and returns whether what was to hold holds.
+/// Runs it, and returns whether the claims hold.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let out = folder(NAME, options.out.clone(), options.quick)?;
     fs::create_dir_all(out.join("data")).trouble(out.display())?;
@@ -125,7 +125,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
 impl Bench {
     fn new(seed: u64, folder: &Path) -> Result<Bench> {
         let mut rng = Rng::stream(seed, 0);
-        // Rotated once: two keys are taken, and the second of them signs nothing any more.
+        // Keys were rotated once: two are accepted, and the second no longer signs.
         let mint = gateway(&mut rng, folder)?;
         let others = gateway(&mut rng, folder)?;
         let mut true_ones = Vec::new();
@@ -142,7 +142,7 @@ impl Bench {
         Ok(Bench { mint, others, true_ones, known, tags })
     }
 
-    /// Returns how many true ones there are, and how many of them are taken.
+    /// Returns how many valid items there are, and how many of them are accepted.
     fn shown(&self) -> (u64, u64) {
         let all = || SignedItem::ALL.into_iter().zip(&self.true_ones);
         let all = all().flat_map(|(kept, texts)| texts.iter().map(move |text| (kept, text)));
@@ -156,7 +156,7 @@ impl Bench {
         &all[rng.below(all.len())]
     }
 
-    /// Returns a forgery that is no true one, and how often one came of it before.
+    /// Returns a forgery that is not a valid item, and how many edits before it gave one.
     fn forged(&self, rng: &mut Rng, kept: SignedItem, way: Way) -> Option<(String, u64)> {
         for unchanged in 0..UNCHANGED_MAX {
             let text = self.edited(rng, kept, way);
@@ -168,7 +168,7 @@ impl Bench {
     }
 }
 
-/// Returns the mint of a gateway with fresh keys, whose ids are those of every other.
+/// Returns the mint of a gateway with fresh keys; every such gateway has the same key ids.
 fn gateway(rng: &mut Rng, folder: &Path) -> Result<Mint> {
     let lines: String = [1, 0].map(|id| format!("{id} {}\n", secret(rng))).concat();
     mint_with(&lines, folder)
@@ -188,7 +188,7 @@ fn mint_with(lines: &str, folder: &Path) -> Result<Mint> {
     Mint::new(&keys?, &KINDS).map_err(|_| Trouble::Failed("two kinds have one tag".to_string()))
 }
 
-/// So many forgeries of one sort in one way, from one stream of random numbers.
+/// A number of forgeries of one sort in one way, from one random stream.
 #[derive(Clone, Copy)]
 struct Work {
     kept: SignedItem,
@@ -197,7 +197,7 @@ struct Work {
     stream: u64,
 }
 
-/// Shares the tries out over sorts and ways, equally.
+/// Distributes the tries equally over sorts and ways.
 fn works(tries: u64) -> Vec<Work> {
     let parts: Vec<(SignedItem, Way)> =
         SignedItem::ALL.into_iter().flat_map(|kept| Way::ALL.map(|way| (kept, way))).collect();

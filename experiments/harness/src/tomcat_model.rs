@@ -1,8 +1,8 @@
-//! `tomcat-model`: what pages of the Tomcat shop cost alone, and what company costs them; from
-//! that, the shop as a scenario.
+//! `tomcat-model`: what pages of the Tomcat shop cost alone and concurrently, and from that the
+//! shop as a scenario.
 //!
-//! Only pages of one kind are measured, a fixed number of them kept up at once: nothing that the
-//! model is to predict.
+//! Only pages of one kind are measured at a time, at a fixed concurrency: nothing that the model
+//! must predict.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -27,57 +27,57 @@ use crate::machine::Machine;
 use crate::trouble::{Result, Trouble, failed};
 
 const NAME: &str = "tomcat-model";
-/// The two pages that stand for all: any light one, and the search.
+/// The two pages that represent all: any light one, and the search.
 const LIGHT: &str = "/browse?page=1";
 const SEARCH: &str = "/search?q=lantern";
-/// So many at once are measured of each.
+/// The concurrencies at which each is measured.
 const LIGHT_AT_ONCE: [u32; 3] = [1, 8, 64];
 const SEARCH_AT_ONCE: [u32; 13] = [1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 80, 96, 128];
-/// They begin this far apart, as a crowd does: begun at the same moment, searches stay in step, all
-/// of them hold the most they ever hold at the same time, and fewer of them fit into the heap.
+/// The time between their starts, as in a crowd. Searches that start at the same moment stay in
+/// step: all reach their highest memory use at the same time, and fewer of them fit into the heap.
 const APART: Duration = Duration::from_millis(50);
 /// Light pages of a session.
 const LIGHT_PAGES: f64 = 6.0;
-/// The spread of the times of this many searches at once shows how evenly the processor is shared.
+/// The spread of the times at this many concurrent searches shows how evenly the processor is
+/// shared.
 const SHARED_BY: u32 = 8;
-/// The longest anybody waits for one page.
+/// The longest that a visitor waits for one page.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The longest that is watched without an answer: an exhausted heap may give none.
+/// The longest wait for any answer: with an exhausted heap there may be none.
 const SILENCE: Duration = Duration::from_secs(75);
-/// Sessions that warm the shop up, and over which a session's cost is measured.
+/// Sessions of the shop's warm-up, and sessions over which a session's cost is measured.
 const WARMUP_SESSIONS: u32 = 40;
 const BOUND_SESSIONS: u32 = 100;
 /// Sessions of the comparison with and without pauses.
 const PACED_SESSIONS: u32 = 40;
-/// Times spread less than this where the processor is shared evenly, more where it is not: with the
-/// model's uneven weights it is far above 1.
+/// If the processor is shared evenly, the spread of times is below this; with the model's uneven
+/// weights it is far above 1.
 const EVEN_BELOW: f64 = 0.5;
-/// The least efficiency a scenario can have: nothing gets done.
+/// The least efficiency in a scenario: no work gets done.
 const NOTHING: f64 = 0.001;
 
-/// What does a page of the Tomcat shop cost alone, and in company?
+/// What does a page of the Tomcat shop cost alone and concurrently?
 ///
-/// Processor seconds of the shop's process for each page answered, collector included, with 1 to
-/// 128 of the same page kept up at once; several rounds, each with a fresh shop. Writes
-/// data/result.json and _server.toml, the shop as a scenario: what `sqs live` is predicted with.
+/// Processor seconds of the shop's process for each page answered, including the collector, at a
+/// constant 1 to 128 requests for the same page; several rounds, each with a fresh shop. Writes
+/// data/result.json and _server.toml, the shop as a scenario, from which `sqs live` is predicted.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
     #[command(flatten)]
     common: CommonOptions,
     #[command(flatten)]
     shop: ShopOptions,
-    /// The least time that each number at once is measured, seconds; also until as many were
-    /// answered.
+    /// The least time for each concurrency, seconds; measuring also goes on until as many requests
+    /// were answered.
     #[arg(long, value_name = "SECONDS", default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,
     /// How often all of it is measured; the medians count.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=20))]
     rounds: u32,
-    /// Keep the counts of work that the data file holds: for another look at a shop that was
-    /// measured with them.
+    /// Keep the counts of work in the data file, to measure again a shop that had them.
     #[arg(long)]
     same_work: bool,
-    /// Measure nothing: write the scenario and the tables anew from the data.
+    /// Measure nothing: write the scenario and the tables again from the data.
     #[arg(long, conflicts_with = "same_work")]
     redraw: bool,
 }
@@ -87,18 +87,18 @@ pub(crate) struct Options {
 pub(crate) struct Measured {
     machine: Machine,
     pub(crate) scale: f64,
-    /// The work of a page, so that it can be the same again.
+    /// The work of a page, so that it can be reproduced.
     pub(crate) work: Work,
     rounds: Vec<Round>,
 }
 
-/// All of it once, at a fresh shop.
+/// One complete round, at a fresh shop.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 struct Round {
     /// A whole session of a single user without a pause, before anything else: the compiler is
-    /// still at work then.
+    /// still active then.
     bound: Bound,
-    /// The same right afterwards with a pause before each page: what pauses alone make of it.
+    /// The same right after it with a pause before each page: the effect of pauses alone.
     paced: Bound,
     /// And without a pause again.
     unpaced: Bound,
@@ -106,23 +106,23 @@ struct Round {
     search: Vec<Step>,
 }
 
-/// One page, at a fixed number at once, again and again.
+/// One page at a fixed concurrency, again and again.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 struct Step {
     at_once: u32,
     completed: u32,
     failed: u32,
-    /// Processor seconds of the shop meanwhile.
+    /// Processor seconds of the shop in that time.
     cpu_s: f64,
     /// Median time of a page as its visitor sees it, seconds, and standard deviation ÷ mean; 0 if
     /// none was answered.
     time_s: f64,
     variation: f64,
-    /// Share of the shop's core that others had.
+    /// Share of the shop's core that other processes used.
     others: f64,
 }
 
-/// Returns what was measured last, if it was.
+/// Returns the last measurement, if there is one.
 pub(crate) fn measured() -> Result<Measured> {
     let path = experiments().join(NAME).join("data/result.json");
     data::load(&path)?.ok_or_else(|| {
@@ -130,7 +130,7 @@ pub(crate) fn measured() -> Result<Measured> {
     })
 }
 
-/// Measures, and writes the scenario. There is nothing that was to hold.
+/// Measures, and writes the scenario. There are no claims.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let common = options.common.prepare(NAME)?;
     let measured = if options.redraw {
@@ -170,13 +170,13 @@ fn round(common: &Common, options: &Options, shop: &OpenShop) -> Result<Round> {
     let steps = |page: &str, numbers: &[u32]| -> Result<Vec<Step>> {
         let most = if common.quick { 8 } else { u32::MAX };
         let mut steps = Vec::new();
-        // What is alone is paused half of the time, and all the rest is compared with it.
+        // A single page pauses half of the time, and all other measurements are compared with it.
         let time = |at_once| if at_once == 1 { 2 * time } else { time };
         for at_once in numbers.iter().filter(|at_once| **at_once <= most) {
             let step = keep_up(common, shop, page, *at_once, time(*at_once))?;
             let is_over = step.failed > step.completed;
             steps.push(step);
-            // What exhausts the heap leaves a shop behind that nothing more can be learned from.
+            // After its heap was exhausted, a shop is of no more use.
             if is_over {
                 break;
             }
@@ -192,11 +192,10 @@ fn round(common: &Common, options: &Options, shop: &OpenShop) -> Result<Round> {
     })
 }
 
-/// Keeps `at_once` visitors asking for `page`, each in a session of its own. They begin one after
-/// the other, as visitors do; what is counted begins once as many were answered, and ends after
-/// `time`, and not before as many again were answered. One alone pauses before each: a page that
-/// comes to an idle shop finds cold caches, and costs up to half as much again as one right behind
-/// another.
+/// Keeps `at_once` visitors requesting `page`, each in a session of its own. They begin one after
+/// the other, as visitors do. Counting begins after that many answers; it ends after `time`, but
+/// not before as many again. A single visitor pauses before each request: a page that comes to an
+/// idle shop finds cold caches, and costs up to half as much again as one right behind another.
 fn keep_up(common: &Common, shop: &OpenShop, page: &str, at_once: u32, time: Duration) -> Result<Step> {
     eprint!("{page}, {at_once} at once: ");
     let pid = shop.process.pid();
@@ -213,7 +212,7 @@ fn keep_up(common: &Common, shop: &OpenShop, page: &str, at_once: u32, time: Dur
                     }
                     let began = Instant::now();
                     let is_done = visitor.ask(page, None).is_ok_and(|answer| answer.status == 200);
-                    // Nobody listens any more once it is over.
+                    // At the end of the measurement there is no receiver.
                     let _ = answered.send(is_done.then(|| began.elapsed().as_secs_f64()));
                 }
             });
@@ -224,7 +223,7 @@ fn keep_up(common: &Common, shop: &OpenShop, page: &str, at_once: u32, time: Dur
     })
 }
 
-/// Counts what is answered meanwhile, and what it costs.
+/// Counts the answers meanwhile, and their cost.
 fn watch(
     common: &Common,
     pid: u32,
@@ -272,7 +271,7 @@ fn logged_in(address: SocketAddr) -> Result<Visitor> {
 }
 
 impl Step {
-    /// Returns processor seconds for each that was answered; infinite if none was.
+    /// Returns processor seconds per answer; infinite if there was none.
     fn cost(&self) -> f64 {
         self.cpu_s / f64::from(self.completed)
     }
@@ -295,20 +294,20 @@ impl Measured {
         1.0 / (search + LIGHT_PAGES * light)
     }
 
-    /// Returns the median of the rounds that know.
+    /// Returns the median over the rounds that have a value.
     fn middle(&self, of: impl Fn(&Round) -> Option<f64>) -> f64 {
         median(&self.rounds.iter().filter_map(of).collect::<Vec<f64>>())
     }
 
-    /// Returns the efficiency by searches at once: processor seconds alone ÷ processor seconds in
-    /// company, in the same round.
+    /// Returns the efficiency by number of concurrent searches: processor seconds alone ÷ processor
+    /// seconds concurrently, in the same round.
     fn curve(&self) -> Vec<(u32, f64)> {
         let at = |at_once: u32| {
             let of = |round: &Round| {
                 let step = round.search.iter().find(|step| step.at_once == at_once)?;
                 Some(alone(&round.search) / step.cost())
             };
-            // What a round did not come to had failed with fewer already.
+            // A round ends early only because it failed at a lower concurrency.
             let known: Vec<f64> = self.rounds.iter().map(|round| of(round).unwrap_or(0.0)).collect();
             let reached = self.rounds.iter().any(|round| of(round).is_some());
             reached.then(|| (at_once, median(&known)))
@@ -412,8 +411,8 @@ impl Measured {
     }
 }
 
-/// Returns the same with neighbours that rise replaced by their mean: more company never helps, so
-/// it is noise that says so. None is above 1.
+/// Returns the curve with rising neighbours replaced by their mean: more concurrency never helps,
+/// so a rise is noise. No value is above 1.
 fn never_rising(curve: impl Iterator<Item = (u32, f64)>) -> Vec<(u32, f64)> {
     let mut pools: Vec<(Vec<u32>, f64)> = Vec::new();
     for (at_once, share) in curve {

@@ -1,11 +1,11 @@
-//! What can go wrong, and whose fault it is.
+//! What can go wrong, and who caused it.
 
 use std::fmt;
 
-/// Why an experiment could not be run to its end.
+/// Why an experiment ended early.
 #[derive(Debug)]
 pub(crate) enum Trouble {
-    /// The command line asks for what cannot be.
+    /// The command line asks for something impossible.
     Usage(String),
     /// Something failed while running.
     Failed(String),
@@ -26,9 +26,9 @@ impl From<suimon_process::ProcessError> for Trouble {
     }
 }
 
-/// Says what was being done when something failed.
+/// Adds to a failure what was being done.
 pub(crate) trait While<T> {
-    /// Returns the value, or the failure with `what` in front of it.
+    /// Returns the value, or the failure with `what` in front of its message.
     fn trouble(self, what: impl fmt::Display) -> Result<T>;
 }
 

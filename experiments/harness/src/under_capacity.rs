@@ -1,9 +1,9 @@
-//! `under-capacity`: as long as nothing is wrong, nobody notices that there is a gateway.
+//! `under-capacity`: while nothing is wrong, visitors do not notice the gateway.
 //!
-//! The delay added is judged by the gateway's own histograms: what it took beside waiting and
-//! application (`added`), and which requests waited at all. Rounds straight at the shop and through
-//! the gateway, in turn and with the same visitors, stand beside it; in them the noise of the
-//! shop's own queueing is larger than what is looked for.
+//! The added delay is judged by the gateway's own histograms: its own time apart from queues and
+//! application (`added`), and which requests waited at all. For comparison there are rounds
+//! directly at the shop and through the gateway, in turn and with the same visitors. In these the
+//! noise of the shop's own queueing exceeds the delay in question.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -36,7 +36,7 @@ use crate::observe::{Seen, observe};
 use crate::trouble::{Result, Trouble, While};
 
 const NAME: &str = "under-capacity";
-/// Sessions of the shop's warm-up, and those in which the bound is measured.
+/// Sessions of the shop's warm-up, and sessions in which the bound is measured.
 const WARMUP_SESSIONS: u32 = 40;
 const BOUND_SESSIONS: u32 = 60;
 /// The load of the warm-up, as a share of the load that is measured.
@@ -45,18 +45,18 @@ const WARMUP_SHARE: f64 = 0.5;
 const ADDED_MAX_S: f64 = 0.001;
 /// From one visit of the witness to the next.
 const VISIT_EVERY: Duration = Duration::from_secs(10);
-/// The cookie of the shop's own.
+/// The cookie of the shop itself.
 const APP_COOKIE: &str = "JSESSIONID";
 /// Warm-up of each comparing round.
 const ROUND_WARMUP: Duration = Duration::from_secs(3);
 /// How far the share of offered sessions that are completed may be from 1.
 const RATE_TOLERANCE: f64 = 0.2;
 
-/// Does anybody notice the gateway as long as the application has room?
+/// Do visitors notice the gateway while the application has room?
 ///
 /// A Tomcat shop on one core; visitors arrive at a rate of 60 % of the bound for three minutes,
-/// through Suimon without configuration. It holds if nobody is refused, nobody waits to begin,
-/// nothing is probed, no cookie is set but the shop's own, and the median delay added is under a
+/// through Suimon without configuration. It holds if nobody is refused, nobody waits to begin, no
+/// limit is tried, no cookie is set but the shop's own, and the median delay added is under a
 /// millisecond.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
@@ -70,13 +70,13 @@ pub(crate) struct Options {
     /// Sessions per second, as a share of the bound.
     #[arg(long, value_name = "SHARE", default_value_t = 0.6)]
     load: f64,
-    /// Played before at half the load, and not counted, seconds.
+    /// Time at half the load before counting, seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     warmup: u64,
     /// Measured, seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 180, value_parser = clap::value_parser!(u64).range(1..))]
     seconds: u64,
-    /// Rounds straight at the shop and as many through the gateway, in turn; 0: none.
+    /// Rounds directly at the shop, and as many through the gateway, in turn; 0: none.
     #[arg(long, value_name = "N", default_value_t = 4)]
     rounds: u32,
     /// Length of a round, seconds.
@@ -95,7 +95,7 @@ struct Data {
     bound: Bound,
     seen: Seen,
     watched: Watched,
-    /// Names of all cookies the witness was given.
+    /// Names of all cookies that the witness received.
     cookies: BTreeSet<String>,
     witness_answers: u64,
     delay: Delay,
@@ -107,10 +107,10 @@ struct Data {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 struct Watched {
     looks: u64,
-    /// Looks at which newcomers did not pass freely.
+    /// Looks at which the session gate was not open.
     looks_not_open: u64,
     newcomers_waiting_max: usize,
-    /// Looks at which a route's limit was being tried.
+    /// Looks at which a limit was under trial.
     looks_probing: u64,
     /// Decisions that belong to trials.
     trial_decisions: u64,
@@ -118,17 +118,17 @@ struct Watched {
     in_flight_max: usize,
 }
 
-/// What the gateway's own histograms say of the measured time.
+/// What the gateway's own histograms show for the measured time.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 struct Delay {
     requests: f64,
-    /// Requests that waited at all in a route's queue.
+    /// Requests that waited in a route's queue at all.
     waited: f64,
-    /// Median of what the gateway added beside waiting, seconds; read off buckets.
+    /// Median of what the gateway added apart from waiting, seconds; read off buckets.
     added_p50_s: f64,
     added_p99_s: f64,
-    /// At least this share of the requests was delayed by less than a millisecond, waiting
-    /// included.
+    /// A lower bound of the share of requests with less than a millisecond of delay, including
+    /// waiting.
     share_under_1ms: f64,
 }
 
@@ -140,7 +140,7 @@ struct Round {
     p50_s: BTreeMap<String, f64>,
 }
 
-/// Runs it, and returns whether what was to hold holds.
+/// Runs it, and returns whether the claims hold.
 pub(crate) fn run(mut options: Options) -> Result<bool> {
     if options.common.quick {
         (options.warmup, options.seconds, options.rounds, options.round_seconds) = (3, 8, 1, 3);
@@ -242,7 +242,8 @@ impl Delay {
         let added = after.since(before, "suimon_added_seconds");
         let waited = after.since(before, "suimon_wait_seconds");
         let requests = added.count();
-        // Who waited may have been delayed for any time; everybody else only by what was added.
+        // A request that waited may have been delayed by any time; all others only by what was
+        // added.
         let quick = (added.up_to(ADDED_MAX_S) - waited.count()).max(0.0);
         Delay {
             requests,
@@ -254,7 +255,7 @@ impl Delay {
     }
 }
 
-/// A visitor who walks through the shop now and then and looks at the cookies he is given.
+/// A visitor who walks through the shop now and then and checks the cookies received.
 struct Witness {
     over: Arc<AtomicBool>,
     thread: JoinHandle<Result<(BTreeSet<String>, u64)>>,
@@ -297,8 +298,8 @@ fn visit(gateway: SocketAddr, over: &AtomicBool) -> Result<(BTreeSet<String>, u6
     }
 }
 
-/// Plays the same visitors straight at the shop and through the gateway, in turn, each going first
-/// as often.
+/// Plays the same visitors directly at the shop and through the gateway, in turn; each goes first
+/// equally often.
 fn compare(
     common: &Common,
     options: &Options,
@@ -440,7 +441,7 @@ fn tables(data: &Data) -> String {
 }
 
 fn draw(common: &Common, data: &Data) -> Result<()> {
-    /// Length of the stretches sessions are counted in: in one second there are too few.
+    /// Length of the spans in which sessions are counted: one second has too few.
     const STRETCH_S: usize = 10;
     let stretches = data.seen.completed_by_second.chunks_exact(STRETCH_S).enumerate();
     let points = stretches.map(|(index, seconds)| {

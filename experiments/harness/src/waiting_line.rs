@@ -1,5 +1,5 @@
-//! `waiting-line`: how much of what may begin is used, how bursty it is and in what order people
-//! come, by the rule of a waiting room; simulated.
+//! `waiting-line`: how much of the admission rate a waiting room's rule uses, how bursty it is and
+//! in what order people are admitted; simulated.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,29 +19,29 @@ use crate::trouble::{Result, While};
 
 const NAME: &str = "waiting-line";
 const SEEDS: u64 = 3;
-/// What ours is to hold in every column: at least so much of what may begin is used, and at most so
-/// much more begins in the worst ten seconds.
+/// The claims on the gateway's rule in every column: the least share of the admission rate that is
+/// used, and the largest excess in the worst ten seconds.
 const USED_MIN: f64 = 0.97;
 const WORST_MAX: f64 = 1.10;
-/// A bucket of one second's worth adds exactly a tenth to ten seconds; the rest is the last bit of
-/// a floating-point number.
+/// A bucket of one second's worth adds exactly a tenth to ten seconds; the rest is floating-point
+/// rounding.
 const ROUNDING: f64 = 1e-9;
-/// And the time that is told first is off by at most so much in the median.
+/// The largest median error of the first predicted wait.
 const BIAS_MAX: f64 = 0.15;
 
-/// How much of what may begin is used by the rule of a waiting room, how bursty is it, and in what
-/// order do people come?
+/// How much of the admission rate does the rule of a waiting room use, how bursty is it, and in
+/// what order are people admitted?
 ///
-/// A hundred thousand people, half of them within a minute, where fifty sessions per second may
-/// begin; some take a number and never come back, some give up, some are gone for a while. Ours is
-/// the gateway's own code; the others are modelled after what is documented of them. And a million
-/// people in our line.
+/// A hundred thousand people, half of them within a minute, at fifty admissions per second; some
+/// take a number and never come back, some give up, some are away for a while. The gateway's rule
+/// is its own code; the others are modelled after their documentation. And a million people in the
+/// gateway's line.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
     /// Folder for data and figure [default: the experiment's own; with --quick one under target/]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
-    /// Draws figure and table from the data that are there.
+    /// Draws figure and table from existing data.
     #[arg(long)]
     redraw: bool,
     /// A hundredth of the people, to see whether everything runs.
@@ -49,12 +49,12 @@ pub(crate) struct Options {
     quick: bool,
 }
 
-/// Who comes, in words.
+/// The crowd, in words.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Column {
     words: &'static str,
     hue: Hue,
-    /// Clients who take a number and never come back, by people.
+    /// Clients who take a number and never come back, as a multiple of the people.
     dead: f64,
     patience_s: f64,
 }
@@ -65,7 +65,7 @@ const COLUMNS: [Column; 3] = [
     Column { words: "as many dead, 20 min", hue: Hue::Vermilion, dead: 1.0, patience_s: 1200.0 },
 ];
 
-/// What came of it.
+/// The results.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 struct Data {
     people: u32,
@@ -74,7 +74,8 @@ struct Data {
     million: Cell,
 }
 
-/// What came of one rule with one crowd: medians over the seeds, the worst ten seconds' maximum.
+/// The results of one rule with one crowd: medians over the seeds; for the worst ten seconds the
+/// maximum.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 struct Cell {
     policy: String,
@@ -87,7 +88,7 @@ struct Cell {
     requests_each: f64,
 }
 
-/// Plays all of it, and says whether ours holds what it is to hold.
+/// Plays all runs, and returns whether the claims on the gateway's rule hold.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let out = folder(NAME, options.out.clone(), options.quick)?;
     fs::create_dir_all(out.join("data")).trouble(out.display())?;

@@ -1,9 +1,8 @@
-//! `waiting-memory`: what a client that is held waiting costs, and how soon it is noticed that it
-//! has left.
+//! `waiting-memory`: what a waiting client costs, and how soon its disconnect is noticed.
 //!
-//! A request that is never answered takes the route's only slot; everybody else waits in its queue.
-//! Memory is what the kernel counts for the gateway's process; socket buffers are the kernel's own
-//! and not in it.
+//! A request that is never answered takes the route's only slot; all other requests wait in its
+//! queue. Memory is what the kernel counts for the gateway's process, without socket buffers, which
+//! are the kernel's own.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
@@ -28,17 +27,16 @@ use crate::trouble::{Result, Trouble, While, failed};
 const NAME: &str = "waiting-memory";
 /// The most memory a waiting client may take.
 const KB_EACH_MAX: f64 = 20.0;
-/// Descriptors this process wants beside its clients.
+/// Descriptors that this process needs beside its clients.
 const DESCRIPTORS_BESIDE: u32 = 200;
 /// Memory is read at this many numbers of clients.
 const STAGES: u32 = 6;
-/// How long the gateway may take to hold them, or to notice that they have left.
+/// How long the gateway may take to hold the clients, or to notice that they have left.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often the gateway is asked how many wait.
+/// Interval at which the gateway is asked how many requests wait.
 const ASK_EVERY: Duration = Duration::from_millis(20);
 
-/// How much memory does a client take that is held waiting at the gate, and how soon is its leaving
-/// noticed?
+/// How much memory does a waiting client take at the gate, and how soon is its disconnect noticed?
 ///
 /// HTTP/1.1, a connection each, and a descriptor each. It holds if each takes at most 20 KB.
 #[derive(Args, Debug)]
@@ -58,22 +56,22 @@ struct Data {
     experiment: String,
     machine: Machine,
     clients: u32,
-    /// Memory with 0 clients waiting, and with more and more of them.
+    /// Memory without waiting clients, and with more and more of them.
     stages: Vec<Stage>,
     /// Anonymous memory each, KB (1024 bytes): what was added ÷ clients.
     anonymous_kb_each: f64,
     /// The same of all resident memory.
     resident_kb_each: f64,
-    /// From the moment all connections were closed until nobody waited any more, seconds.
+    /// From the moment at which all connections were closed until no request waited, seconds.
     noticed_within_s: f64,
-    /// How long closing them took of that, seconds.
+    /// The part of that time that closing them took, seconds.
     closing_took_s: f64,
-    /// Memory behind all that.
+    /// Memory after all that.
     after: Memory,
     claims: Vec<Claim>,
 }
 
-/// Runs it, and returns whether what was to hold holds.
+/// Runs it, and returns whether the claims hold.
 pub(crate) fn run(mut options: Options) -> Result<bool> {
     if options.common.quick {
         options.clients = options.clients.min(600);
@@ -90,9 +88,9 @@ pub(crate) fn run(mut options: Options) -> Result<bool> {
     Ok(claims::all_hold(&data.claims))
 }
 
-/// One slot, taken by a request that is never answered; everybody else waits in the route's queue
-/// for as long as the run takes. (Held at the session gate they would be refused at once: nobody
-/// can predict when that one place gets free.)
+/// One slot, taken by a request that is never answered; all other requests wait in the route's
+/// queue for the whole run. (At the session gate they would be refused at once: nobody can predict
+/// when that one place becomes free.)
 fn settings(clients: u32) -> String {
     let room = clients + 100;
     format!(
@@ -103,7 +101,7 @@ fn settings(clients: u32) -> String {
 
 fn measure(common: &Common, gateway: &Gateway, clients: u32) -> Result<Data> {
     let pid = gateway.pid().ok_or("has no process").trouble("the gateway")?;
-    // The one that takes the place; it stays until the end.
+    // The request that takes the slot; it stays until the end.
     let inside = ask(gateway.address, clients)?;
     wait_until(gateway, "the first request is in the application", |state| state.totals.in_flight == 1)?;
     let mut stages = vec![Stage { waiting: 0, memory: memory(pid)? }];
@@ -184,7 +182,7 @@ fn wait_until(
     }
 }
 
-/// Connects and asks as a browser would, and does not read.
+/// Connects and sends a request as a browser would, but does not read.
 fn ask(to: SocketAddr, number: u32) -> Result<TcpStream> {
     let mut stream = TcpStream::connect_timeout(&to, PATIENCE).trouble(format!("client {number}"))?;
     let request = format!(

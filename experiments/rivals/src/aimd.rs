@@ -1,6 +1,6 @@
-//! AIMD: one more for each good answer, a tenth less for each that timed out.
+//! AIMD: one more for each good answer, a tenth less for each timeout or failure.
 //!
-//! *Law*. At every end, with m the limit and n how many were in the application when the request
+//! *Law*. At every end, with m the limit and n the number in the application when the request
 //! started:
 //!
 //! ```text
@@ -19,7 +19,7 @@ use suimon_model::{Instant, Signals};
 
 /// The published limits.
 pub(super) const BOUNDS: Bounds = Bounds { initial: 20, least: 20, most: 200 };
-/// What a timeout leaves of the limit.
+/// What a timeout leaves of the limit, as a share.
 const BACKOFF: f64 = 0.9;
 /// Seconds in the application after which a request counts as timed out.
 const TIMEOUT: f64 = 5.0;

@@ -1,4 +1,4 @@
-//! What the tests of the laws play them against: one route whose requests share a host.
+//! The test bench of the laws: one route whose requests share a host.
 
 use super::per_route::{PerRoute, Sample, SingleLimit};
 use std::cmp::Reverse;
@@ -10,7 +10,7 @@ const ROUTE: RouteId = RouteId(0);
 const TICK: Duration = Duration::from_millis(250);
 const SEED: u64 = 41;
 
-/// Returns a request that began with `in_flight` in the application, at the origin.
+/// Returns a request that started at the origin with `in_flight` in the application.
 pub(crate) fn sample(service: f64, in_flight: u32) -> Sample {
     Sample {
         started: Instant::ORIGIN,
@@ -33,8 +33,8 @@ pub(crate) struct Bench {
     tick: Instant,
     /// Work that each request in the application has been given since the beginning, in requests.
     given: f64,
-    /// By the bits of the work at which it ends, which are in the order of the numbers; then who it
-    /// is, and since when.
+    /// The requests in the application: the bits of the work at which each ends (they order like
+    /// the numbers), its id, and its start.
     running: BinaryHeap<Reverse<(u64, u64, Instant)>>,
     next: u64,
     /// Every record so far.
@@ -79,18 +79,18 @@ impl Bench {
         self
     }
 
-    /// Changes how long requests take.
+    /// Changes the service times.
     pub(crate) fn set_service(&mut self, service: impl Fn(u32) -> f64 + 'static) {
         self.service = Box::new(service);
     }
 
-    /// Goes on for `secs` seconds with more requests than can be served; returns the limit at every
-    /// tick.
+    /// Continues for `secs` seconds with more requests than can be served; returns the limit at
+    /// every tick.
     pub(crate) fn saturated(&mut self, secs: f64) -> Vec<u32> {
         self.asked(u32::MAX, secs)
     }
 
-    /// Goes on for `secs` seconds with `demand` requests at once, or as many as the limit admits.
+    /// Continues for `secs` seconds with `demand` requests at once, or as many as the limit admits.
     pub(crate) fn asked(&mut self, demand: u32, secs: f64) -> Vec<u32> {
         let until = self.now + seconds(secs);
         let mut limits = vec![];
@@ -117,14 +117,14 @@ impl Bench {
         self.law.limit(ROUTE)
     }
 
-    /// Returns the hash of all that was decided.
+    /// Returns the hash of all decisions.
     pub(crate) fn trace(&self) -> TraceHash {
         let mut hash = TraceHash::default();
         self.records.iter().for_each(|record| hash.record(record));
         hash
     }
 
-    /// Returns seconds that all of a request takes while those who are there share the host.
+    /// Returns the seconds that one whole request takes while the present requests share the host.
     fn pace(&self) -> f64 {
         (self.service)(self.running.len() as u32)
     }

@@ -1,5 +1,5 @@
-//! The auto limiter of brpc: the product of the best rate and the time without load, and some more
-//! to explore.
+//! The auto limiter of brpc: the best rate times the service time without load, plus some room to
+//! explore.
 //!
 //! *Law*. At the end of every window, with S its mean service time and X its ends per second:
 //!
@@ -9,19 +9,24 @@
 //! m  ← X₀ · (2.3 · S₀ − S)                                                                      (3)
 //! ```
 //!
-//! Every 25 to 50 s instead of (3): m ← ⌈0.75 · m⌉, nothing is looked at for 2S, and then S₀ is
-//! unknown. Time that went into failures counts in S, failures do not as ends; a window of failures
-//! alone halves m. *Signals*: mean service times and ends per second. *Units*: seconds, requests.
-//! *Limits*: [`bounds`]. *Regimes*: an idle route keeps its limit; what was learned too high under
-//! load comes down at each re-measurement. *Source*: the document of Apache brpc's
-//! `auto_concurrency_limiter` for (1) to (3), α = 0.3 and the quarter; its flags for the rest:
-//! begin at 40, windows of 1 s or 200 samples, 50 s, the fewest being the workers. A window of less
-//! than 100 samples is thrown away there, and a page with less than 100 requests per second never
-//! learns; here it stays open until it has [`WINDOW_SAMPLES_MIN`]. Later code has S₀ · X₀ · (1 + e)
-//! for (3), e from 0.06 to 0.3 in steps, and takes a tenth instead of a quarter. Played here
-//! against a host that only queues, with a queue that never empties and times that vary, X₀ was a
-//! maximum of noise, e stayed high, and m grew at every re-measurement without end; the document's
-//! form came down. So that is the one to race against.
+//! Every 25 to 50 s instead of (3): m ← ⌈0.75 · m⌉, nothing is counted for 2S, and then S₀ is
+//! unknown. The time of failures counts in S, but failures do not count as ends; a window of
+//! failures alone halves m.
+//!
+//! *Signals*: mean service times and ends per second. *Units*: seconds, requests. *Limits*:
+//! [`bounds`]. *Regimes*: an idle route keeps its limit; an S₀ learned too high under load comes
+//! down at each re-measurement.
+//!
+//! *Source*: the document of Apache brpc's `auto_concurrency_limiter` for (1) to (3), α = 0.3 and
+//! the quarter; its flags for the rest: start at 40, windows of 1 s or 200 samples, 50 s, the
+//! number of workers as the minimum. There a window of less than 100 samples is discarded, so a
+//! page with less than 100 requests per second never learns; here it stays open until it has
+//! [`WINDOW_SAMPLES_MIN`].
+//!
+//! Later code has S₀ · X₀ · (1 + e) for (3), e from 0.06 to 0.3 in steps, and takes a tenth instead
+//! of a quarter. It was tried here on a host that only queues, with a queue that never empties and
+//! times that vary. X₀ was then a maximum of noise, e stayed high, and m grew at every
+//! re-measurement without end; the document's form came down. So the document's form is the rival.
 
 use super::per_route::{Batch, Bounds, Sample, SingleLimit};
 use suimon_model::{Duration, Instant, Rng, Signals, seconds};
@@ -29,13 +34,13 @@ use suimon_model::{Duration, Instant, Rng, Signals, seconds};
 /// The weight of a lower S in S₀; that of a lower X in X₀ is a tenth of it.
 const WEIGHT: f64 = 0.1;
 const RATE_WEIGHT: f64 = WEIGHT / 10.0;
-/// 2 + α: the room above S₀, in S₀, at which nothing would be admitted.
+/// 2 + α: S may be this many times S₀ before the limit is zero.
 const ROOM: f64 = 2.3;
-/// What is left of the limit while the time without load is measured.
+/// The share of the limit that remains while the service time without load is measured.
 const REDUCED: f64 = 0.75;
 /// The longest time between two such measurements; the shortest is half of it.
 const MEASURE_EVERY: Duration = Duration::from_secs(50);
-/// Service times to wait until those that queued in the application are out of it.
+/// Service times to wait until requests that queued in the application have left it.
 const DRAIN: f64 = 2.0;
 /// The least length of a window, seconds, and the fewest samples in it, ...
 const WINDOW_SECONDS: f64 = 1.0;
@@ -61,7 +66,7 @@ pub(super) struct Brpc {
     rate: f64,
     service: f64,
     window: Batch,
-    /// While what queued in the application leaves it: until when.
+    /// Until when requests that queued in the application leave it.
     draining: Option<Instant>,
     measure_at: Instant,
     rng: Rng,
@@ -87,8 +92,8 @@ impl Brpc {
         self.measure_at = now + seconds(self.rng.between(longest / 2.0, longest));
     }
 
-    /// Folds in the mean service time and the ends per second of a window, and returns the limit
-    /// they give.
+    /// Folds in the mean service time and the ends per second of a window, and returns the
+    /// resulting limit.
     fn on_window(&mut self, service: f64, rate: f64) -> f64 {
         self.service = service;
         let unloaded = match self.unloaded {

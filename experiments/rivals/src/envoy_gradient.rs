@@ -1,8 +1,8 @@
-//! The gradient controller of Envoy: service times now against service times with hardly anybody
-//! there.
+//! The gradient controller of Envoy: present service times against service times at the least
+//! concurrency.
 //!
-//! *Law*. While measuring, the limit is the least there is, and S₀ is the median of [`MEASURED`]
-//! requests that started since. At the end of each window otherwise, with m the limit and S the
+//! *Law*. While measuring, the limit is the least possible, and S₀ is the median of [`MEASURED`]
+//! requests that started since. Otherwise, at the end of each window, with m the limit and S the
 //! median of the window:
 //!
 //! ```text
@@ -10,37 +10,37 @@
 //! m ← g·m + √(g·m)                                                                              (2)
 //! ```
 //!
-//! It measures at the start, every 60 s and up to 15 % more, and after the limit was the least in 5
-//! windows on end; the limit from before is then back in force. Requests from before a measurement
-//! began tell nothing afterwards.
+//! It measures at the start, every 60 s plus up to 15 %, and after 5 consecutive windows at the
+//! least limit; then the previous limit is in force again. Requests that started before a
+//! measurement are ignored after it.
 //!
 //! *Signals*: medians of service times. *Units*: seconds, requests. *Limits*: [`BOUNDS`].
-//! *Regimes*: a window without ends decides nothing; otherwise nobody asks whether the limit was in
-//! use, so it grows to the most on a route that is hardly used. *Source*: the documentation and
-//! settings of Envoy's adaptive concurrency filter: 50 requests at concurrency 3, buffer 25 %,
-//! median, at most 1000; the window of 100 ms is that of its example.
+//! *Regimes*: a window without ends decides nothing. Otherwise it does not matter whether the limit
+//! was in use, so it grows to the maximum on a route that is hardly used. *Source*: the
+//! documentation and settings of Envoy's adaptive concurrency filter: 50 requests at concurrency 3,
+//! buffer 25 %, median, at most 1000; the window of 100 ms is that of its example.
 
 use super::per_route::{Bounds, Sample, SingleLimit};
 use suimon_model::{Duration, Instant, Rng, Signals, seconds};
 
-/// The published limits; it starts by measuring, at the least.
+/// The published limits; it starts by measuring, at the least limit.
 pub(super) const BOUNDS: Bounds = Bounds { initial: 3, least: 3, most: 1000 };
-/// Requests whose median is the service time with hardly anybody there.
+/// Requests whose median is the service time at the least concurrency.
 const MEASURED: usize = 50;
-/// Between two measurements, and the most that chance adds to it, as a share.
+/// Time between two measurements, and the most random addition to it, as a share.
 const MEASURE_EVERY: Duration = Duration::from_secs(60);
 const JITTER: f64 = 0.15;
-/// What S may exceed S₀ by before the limit falls.
+/// By how much S may exceed S₀ before the limit falls, as a share.
 const BUFFER: f64 = 0.25;
 /// The length of a window.
 const WINDOW: Duration = Duration::from_millis(100);
 /// The quantile that stands for a window.
 const QUANTILE: f64 = 0.5;
-/// Samples of a window that are looked at.
+/// The most samples of a window.
 const SAMPLES_MAX: usize = 256;
 const GRADIENT_MIN: f64 = 0.5;
 const GRADIENT_MAX: f64 = 2.0;
-/// Windows on end at the least limit after which it measures again.
+/// Consecutive windows at the least limit after which it measures again.
 const FLOORED_MAX: u32 = 5;
 /// The source of the jitter's random numbers.
 const SEED: u64 = 0x454E_564F;
@@ -51,7 +51,7 @@ pub(super) struct EnvoyGradient {
     bounds: Bounds,
     limit: u32,
     phase: Phase,
-    /// Requests that started before tell nothing.
+    /// Requests that started before this are ignored.
     epoch: Instant,
     /// Service times of this window, the newest [`SAMPLES_MAX`].
     samples: Vec<f64>,
@@ -65,7 +65,7 @@ pub(super) struct EnvoyGradient {
 
 #[derive(Clone, Copy, Debug)]
 enum Phase {
-    /// At the least limit; `before` comes back when S₀ is known.
+    /// At the least limit; `before` is in force again when S₀ is known.
     Measuring { before: u32 },
     /// Until it is time to measure again.
     Steady { until: Instant },
@@ -123,7 +123,7 @@ impl EnvoyGradient {
         }
     }
 
-    /// Does whatever is due.
+    /// Does all that is due.
     fn advance(&mut self, now: Instant) {
         match self.phase {
             Phase::Measuring { before } if self.samples.len() >= MEASURED => self.measured(now, before),
@@ -218,7 +218,7 @@ mod tests {
     fn requests_from_before_a_measurement_do_not_enter_it() {
         let mut bench = Bench::new(EnvoyGradient::new(BOUNDS), pool);
         bench.saturated(80.0);
-        // Thirty were in the application when it began, at 0.15 s each; three at once take 0.1 s.
+        // Thirty were in the application at its start, at 0.15 s each; three at once take 0.1 s.
         let last = bench.records.iter().rev().find(|record| record.old < 3.5).expect("it has measured");
         assert!((signal(last, "unloaded_service") - 0.1).abs() < 1e-6);
     }
@@ -227,7 +227,7 @@ mod tests {
     fn at_the_floor_it_measures_again_and_heals() {
         let mut bench = Bench::new(EnvoyGradient::new(BOUNDS), pool);
         bench.saturated(20.0);
-        // Everything takes five times as long, but no room is lacking: the limit falls to the
+        // Everything takes five times as long, but there is enough room: the limit falls to the
         // floor, is measured anew there and rises.
         bench.set_service(|n| 5.0 * pool(n));
         let limits = bench.saturated(35.0);

@@ -1,10 +1,10 @@
-//! A fixed number of sessions per second, paced; the rest waits in line.
+//! A fixed number of sessions per second, evenly paced; other newcomers wait in line.
 //!
 //! *Law*. A session may begin 1/rate after the one before it.
 //!
-//! *Signals*: none. *Units*: sessions per second. *Regimes*: none; time in which nobody came is not
-//! made up for. *Limits*: the rate is [`RATE_MIN`] at least. *Source*: what the owner of a site
-//! enters in a commercial waiting room ("new users per minute", "visitors per second"), made even.
+//! *Signals*: none. *Units*: sessions per second. *Regimes*: none; idle time is not made up for.
+//! *Limits*: the rate is at least [`RATE_MIN`]. *Source*: what the owner of a site enters in a
+//! commercial waiting room ("new users per minute", "visitors per second"), spread evenly.
 
 use suimon_control::{AdmissionDecision, AdmissionInputs, LastRoute, SessionLaw};
 use suimon_model::{Duration, Instant, seconds};
@@ -52,8 +52,8 @@ mod tests {
     use super::*;
     use suimon_control::Visits;
 
-    /// Returns how many begin in `secs` seconds from `from` on, where there is always somebody in
-    /// line.
+    /// Returns how many sessions begin in `secs` seconds from `from` on, if the line is never
+    /// empty.
     fn begun(law: &mut FixedRate, from: f64, secs: f64) -> usize {
         let visits = Visits::default();
         let inputs = AdmissionInputs {

@@ -1,4 +1,4 @@
-//! Gradient2: the short service time against the long one.
+//! Gradient2: the recent service time against the long-term one.
 //!
 //! *Law*. At the end of every window, with m the limit, S its mean service time, L the exponential
 //! mean of S over 600 windows (the plain mean of the first 10), and n the most in the application:
@@ -11,11 +11,11 @@
 //! ```
 //!
 //! *Signals*: mean service times. *Units*: seconds, requests. *Limits*: [`BOUNDS`]. *Regimes*: idle
-//! and lightly used routes keep their limit. Failures count as any answer does. *Source*:
+//! and lightly used routes keep their limit. Failures count like any answer. *Source*:
 //! `Gradient2Limit` of Netflix's concurrency-limits as documented there: tolerance 1.5, queue 4,
-//! smoothing 0.2, long window 600, limits 20 to 200; its "current average" is that of
-//! `WindowedLimit`: 1 s and 10 samples. There a window with fewer samples is thrown away, and a
-//! page of less than 10 requests per second never learns; here it stays open.
+//! smoothing 0.2, long window 600, limits 20 to 200. Its "current average" is that of
+//! `WindowedLimit`: 1 s and 10 samples. There a window with fewer samples is discarded, and a page
+//! of less than 10 requests per second never learns; here it stays open.
 
 use super::per_route::{Batch, Bounds, Sample, SingleLimit};
 use suimon_model::{Instant, Signals};
@@ -28,12 +28,13 @@ const TOLERANCE: f64 = 1.5;
 const QUEUE: f64 = 4.0;
 /// The weight of a new limit.
 const SMOOTHING: f64 = 0.2;
-/// The least gradient: no more than half the limit is taken, before smoothing.
+/// The least gradient: at most half of the limit is taken away, before smoothing.
 const GRADIENT_MIN: f64 = 0.5;
-/// Windows of the long mean, and of its plain beginning.
+/// Windows of the long mean, and of the plain mean at its beginning.
 const LONG_WINDOWS: u32 = 600;
 const WARM_UP_WINDOWS: u32 = 10;
-/// The long mean over the short one beyond which it is let down, and by how much.
+/// The ratio of the long mean to the short one above which the long mean is reduced, and by how
+/// much.
 const DRIFTED: f64 = 2.0;
 const DECAY: f64 = 0.95;
 /// The least length of a window, seconds, and the fewest ends in it.
@@ -118,7 +119,7 @@ mod tests {
     use super::*;
     use crate::bench::Bench;
 
-    /// Returns the law at 100 after 20 windows of 0.1 s that told it nothing but that.
+    /// Returns the law at limit 100 after 20 windows of 0.1 s.
     fn settled() -> Gradient2 {
         let mut law = Gradient2::new(Bounds { initial: 100, ..BOUNDS });
         (0..20).for_each(|_| law.on_window(0.1, 0));

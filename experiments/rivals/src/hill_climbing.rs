@@ -1,10 +1,10 @@
-//! Hill climbing of the .NET thread pool: a small square wave on the limit, looked for in the
-//! throughput.
+//! Hill climbing of the .NET thread pool: a small square wave on the limit, whose effect is
+//! searched in the throughput.
 //!
-//! *Law*. The limit is c, the setting, and every other half period c + A. Of the last n samples, n
-//! a multiple of the period 4 and at most 32, with W(x) the component of x at that period over the
-//! mean of x (Goertzel), and N the larger of those of the throughput at the two neighbouring
-//! periods 4n/(n+4) and 4n/(n−4), N̄ its mean with weight 0.01:
+//! *Law*. The limit is c, the setting; in every other half period it is c + A. The last n samples
+//! count, n a multiple of the period 4 and at most 32. W(x) is the component of x at that period,
+//! over the mean of x (Goertzel). N is the larger of the throughput's components at the two
+//! neighbouring periods 4n/(n+4) and 4n/(n−4), and N̄ its mean with weight 0.01:
 //!
 //! ```text
 //! r    = Re (W(throughput) − 0.15 · W(limit)) / W(limit)               clamped to −1..1          (1)
@@ -13,14 +13,15 @@
 //! A    = clamp(⌊½ + 6 · c · N̄⌋, 1, 20)                                                          (4)
 //! ```
 //!
-//! T is the length of a sample: at least 10 to 200 ms, drawn once, and on until (limit − 1) / ends
-//! < 0.15, so that what was begun under another limit is little of it. No move up while the
-//! processors are used for more than 95 %. At the least limit with r < 0 samples are up to ten
-//! times as long. *Signals*: ends per second of the route; processor utilisation. *Units*:
-//! requests, seconds. *Limits*: [`bounds`]. *Regimes*: a sample without ends is not over. *Source*:
-//! Hellerstein, Morrison & Eilebrecht, "Applying control theory in the real world" (FeBID '08 and
-//! '09), and the settings `HillClimbing_*` of the runtime. The pool's injection of threads where
-//! nothing moves at all is no part of it.
+//! T is the length of a sample: at least 10 to 200 ms, drawn once; it lasts until (limit − 1) /
+//! ends < 0.15, so that little of it began under another limit. No move up while the processors are
+//! used for more than 95 %. At the least limit with r < 0, samples are up to ten times as long.
+//!
+//! *Signals*: ends per second of the route; processor utilisation. *Units*: requests, seconds.
+//! *Limits*: [`bounds`]. *Regimes*: a sample without ends is not over. *Source*: Hellerstein,
+//! Morrison & Eilebrecht, "Applying control theory in the real world" (FeBID '08 and '09), and the
+//! settings `HillClimbing_*` of the runtime. The pool's injection of threads when nothing moves at
+//! all is left out.
 
 use super::per_route::{Batch, Bounds, Sample, SingleLimit};
 use std::f64::consts::TAU;
@@ -28,19 +29,20 @@ use suimon_model::real::{cos, pow};
 use suimon_model::{Instant, Rng, Signals};
 use suimon_sim::Utilisation;
 
-/// Samples in a wave, and the most that are looked at: eight waves.
+/// Samples in a wave, and the most samples that count: eight waves.
 const PERIOD: usize = 4;
 const HISTORY: usize = 8 * PERIOD;
-/// Growth of throughput per growth of the limit, both relative, that more at once must bring.
+/// The least gain in throughput per gain in the limit, both relative, that justifies a higher
+/// limit.
 const BIAS: f64 = 0.15;
-/// Signal over noise at which a move is made in full.
+/// Ratio of signal to noise at which a move is made in full.
 const SIGNAL_TO_NOISE: f64 = 3.0;
 /// The exponent of (3).
 const GAIN_EXPONENT: f64 = 2.0;
 /// The fastest the setting moves, per second and per sample.
 const CHANGE_PER_SECOND: f64 = 4.0;
 const CHANGE_PER_SAMPLE: f64 = 20.0;
-/// The highest wave.
+/// The highest amplitude of the wave.
 const WAVE_MAX: f64 = 20.0;
 /// The weight of the newest noise.
 const NOISE_WEIGHT: f64 = 0.01;
@@ -49,9 +51,9 @@ const SAMPLE_ERROR: f64 = 0.15;
 /// The least length of a sample is drawn between these, seconds.
 const SAMPLE_LOW: f64 = 0.010;
 const SAMPLE_HIGH: f64 = 0.200;
-/// The processor utilisation over which the setting does not rise.
+/// The processor utilisation above which the setting does not rise.
 const BUSY: f64 = 0.95;
-/// How many times as long a sample is where the limit cannot fall any more and should.
+/// The most by which a sample is lengthened at the least limit.
 const STRETCH: f64 = 10.0;
 /// The highest limit: that of the thread pool.
 const LIMIT_MAX: u32 = 32_767;
@@ -213,8 +215,8 @@ impl Wave {
     }
 }
 
-/// Returns the wave of `period` numbers, at least 2, in `values`, or `None` if these are nothing on
-/// average. (Goertzel.)
+/// Returns the wave of `period` numbers, at least 2, in `values`; `None` if their mean is not above
+/// 0. (Goertzel.)
 fn component(values: &[f64], period: f64) -> Option<Wave> {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     if mean <= 0.0 {
@@ -261,7 +263,7 @@ mod tests {
         let mut bench = Bench::new(climber(2, &Utilisation::default()), peak_at_twenty);
         let limits = bench.saturated(300.0);
         let late = &limits[limits.len() / 2..];
-        // 0.15 of relative growth per relative growth is at 13; the wave adds its height.
+        // The slope falls to 0.15 (both relative) at 13; the wave adds its amplitude.
         assert!(late.iter().all(|m| (7..=22).contains(m)), "{late:?}");
     }
 

@@ -1,16 +1,16 @@
-//! The laws of others, to race against: each written from its published description, with its
-//! published numbers.
+//! External laws as rivals: each written from its published description, with its published
+//! numbers.
 //!
-//! The module doc of each law says what it is, where it is published, and where a number had to be
-//! chosen. The rule for choosing: where the published number would leave a law without a decision
-//! at the pace of web pages, it is changed in the law's favour.
+//! The module doc of each law says what it is, where it is published, and which numbers had to be
+//! chosen. The rule: if the published number would leave a law without a decision at the pace of
+//! web pages, it is changed in the law's favour.
 //!
 //! - [`RouteRival`]: rules for the limit of a route. None knows of other routes.
 //! - [`SessionRival`]: rules for when a session may begin. A fixed count is
 //!   [`suimon_control::StaticSessions`].
-//! - [`parse`], [`catalogue`]: all laws by name, the product's among them, for a run of the
+//! - [`parse`], [`catalogue`]: all laws by name, including the gateway's, for a run of the
 //!   simulator.
-//! - [`waiting`]: a crowd in the waiting room's line, under its rule and under those of others.
+//! - [`waiting`]: a crowd in a line, under the gateway's rule and under other ones.
 
 mod aimd;
 #[cfg(test)]
@@ -53,7 +53,7 @@ pub enum RouteRival {
 }
 
 impl RouteRival {
-    /// Every rule for routes there is.
+    /// Every rule for routes.
     pub const ALL: [RouteRival; 7] = [
         RouteRival::Aimd,
         RouteRival::Vegas,
@@ -77,7 +77,7 @@ impl RouteRival {
         }
     }
 
-    /// Returns what the rule is, in a line.
+    /// Returns a description of the rule in one line.
     pub const fn describe(self) -> &'static str {
         match self {
             RouteRival::Aimd => "one more for a good answer, a tenth less for a timeout (Netflix AIMDLimit)",
@@ -117,13 +117,13 @@ impl RouteRival {
         published.checked()
     }
 
-    /// Returns the law as it is published, with nothing known.
+    /// Returns the law as published, in its initial state.
     pub fn build(self, site: &Site) -> Box<dyn RouteLaw> {
         self.build_within(site, self.bounds(site.cores))
     }
 
-    /// Returns the law with limits of the caller's: some published floors are far above what a
-    /// small host can bear.
+    /// Returns the law with the caller's limits: some published floors are far above what a small
+    /// host can bear.
     pub fn build_within(self, site: &Site, bounds: Bounds) -> Box<dyn RouteLaw> {
         let bounds = bounds.checked();
         match self {
@@ -152,7 +152,7 @@ pub enum SessionRival {
 }
 
 impl SessionRival {
-    /// Every rule for sessions there is.
+    /// Every rule for sessions.
     pub const ALL: [SessionRival; 2] = [SessionRival::Sbac, SessionRival::FixedRate];
 
     /// Returns the name used in scenarios and results.
@@ -163,7 +163,7 @@ impl SessionRival {
         }
     }
 
-    /// Returns what the rule is, in a line.
+    /// Returns a description of the rule in one line.
     pub const fn describe(self) -> &'static str {
         match self {
             SessionRival::Sbac => {
@@ -180,7 +180,7 @@ impl SessionRival {
         Self::ALL.into_iter().find(|rival| rival.name() == name)
     }
 
-    /// Returns the law for sessions of `kind`, with nothing known.
+    /// Returns the law for sessions of `kind`, in its initial state.
     pub fn build(self, site: &Site, kind: KindId, now: Instant) -> Box<dyn SessionLaw> {
         match self {
             SessionRival::Sbac => Box::new(sbac::Sbac::new(kind, site.cpu.clone(), now)),
@@ -194,7 +194,7 @@ impl OtherRoutes for RouteRival {
         RouteRival::name(*self).to_owned()
     }
 
-    /// It is let go as low as 1 where its published floor would decide the race.
+    /// Its floor is lowered to 1, because the published one would decide the race.
     fn law(&self, site: &Site) -> Box<dyn RouteLaw> {
         self.build_within(site, Bounds { least: 1, ..self.bounds(site.cores) })
     }
@@ -205,14 +205,14 @@ impl OtherSessions for SessionRival {
         SessionRival::name(*self).to_owned()
     }
 
-    /// The fixed rate is told the application's true bound, as nobody could.
+    /// The fixed rate is told the application's true bound, which no operator could know.
     fn law(&self, site: &Site, kind: KindId, now: Instant) -> Box<dyn SessionLaw> {
         SessionRival::build(*self, site, kind, now)
     }
 }
 
-/// The fixed rate, told this many percent of the true bound, shared evenly among the kinds: what
-/// somebody would enter who knows everything and wants some room.
+/// The fixed rate, told this percentage of the true bound, shared evenly among the kinds: what an
+/// operator would enter who knows everything and wants some reserve.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Told {
     percent: u32,
@@ -230,13 +230,13 @@ impl OtherSessions for Told {
     }
 }
 
-/// What [`Told`] is written with, before its number.
+/// The prefix of [`Told`]'s name, before its number.
 const TOLD: &str = "told:";
 
-/// Returns the laws that `name` stands for, the product's among them.
+/// Returns the laws that `name` stands for, including the gateway's.
 ///
 /// # Errors
-/// Returns a sentence that says what may be written.
+/// Returns a sentence that lists the allowed names.
 pub fn parse(name: &str) -> Result<Laws, String> {
     let routes = |word: &str| {
         let rival = RouteRival::parse(word)?;
@@ -252,7 +252,7 @@ pub fn parse(name: &str) -> Result<Laws, String> {
     Laws::parse_among(name, &routes, &sessions).ok_or_else(|| unknown(name, &how_written()))
 }
 
-/// Returns how laws without a name of their own are written, for messages.
+/// Returns how laws without an alias are written, for messages.
 pub fn how_written() -> String {
     let routes: Vec<&str> = RouteRival::ALL.iter().map(|rival| rival.name()).collect();
     let sessions: Vec<&str> = SessionRival::ALL.iter().map(|rival| rival.name()).collect();
@@ -264,8 +264,8 @@ pub fn how_written() -> String {
     )
 }
 
-/// Returns what may be compared, by name and in words: what has a name, then each law of others
-/// alone.
+/// Returns the laws that can be compared, as names and descriptions: the aliases, then each
+/// external law alone.
 pub fn catalogue() -> Vec<(String, String)> {
     let aliases = ALIASES.iter().map(|(name, _, words)| ((*name).to_owned(), (*words).to_owned()));
     let routes = RouteRival::ALL.iter();

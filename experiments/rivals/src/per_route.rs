@@ -1,17 +1,17 @@
-//! What all rival route laws have in common: one small law a route, and the books kept for it.
+//! Common to all rival route laws: one small law per route, and the accounts kept for it.
 //!
 //! A rival knows one limit and is told of starts and ends. [`PerRoute`] makes a [`RouteLaw`] of it:
-//! it keeps who is in the application since when, the mean service times, and writes a record
-//! whenever a limit has changed.
+//! it keeps the start of each request in the application and the mean service times, and writes a
+//! record of each change of a limit.
 
 use std::collections::BTreeMap;
 use suimon_control::{Average, Meter, RequestEnd, RouteLaw};
 use suimon_model::{Instant, Quantity, Reason, Record, RequestId, RouteId, Signals, Subject};
 
-/// The weight of the newest service time in the mean that is shown.
+/// The weight of the newest service time in the published mean.
 const SERVICE_WEIGHT: f64 = 0.02;
 
-/// Where a rival's limit begins, and between which limits it stays.
+/// Where a rival's limit begins, and the bounds within which it stays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
     /// The limit to start from.
@@ -23,7 +23,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Returns bounds that hold together, whatever they were: at least 1, and in order.
+    /// Returns valid bounds: at least 1, and in order.
     pub fn checked(self) -> Self {
         let least = self.least.max(1);
         let most = self.most.max(least);
@@ -35,16 +35,16 @@ impl Bounds {
         limit.clamp(f64::from(self.least), f64::from(self.most))
     }
 
-    /// Returns `limit` within the bounds, what is behind the point cut off.
+    /// Returns `limit` within the bounds, rounded down.
     pub(super) fn whole(&self, limit: f64) -> u32 {
         self.hold(limit) as u32
     }
 }
 
-/// One request that is no longer in the application, as the laws of limits speak of it.
+/// A request that has left the application, in the terms of the laws.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
-    /// When it went to the application.
+    /// When it entered the application.
     pub(super) started: Instant,
     /// Seconds it was in the application.
     pub(super) service: f64,
@@ -52,29 +52,28 @@ pub(super) struct Sample {
     pub(super) in_flight: u32,
     /// Requests in the application after it left.
     pub(super) remaining: u32,
-    /// Whether the application failed to do its work.
+    /// Whether the application failed.
     pub(super) failed: bool,
 }
 
-/// A rule that finds the limit of one route, and knows of no other.
+/// A rule that finds the limit of one route, and does not know other routes.
 pub(super) trait SingleLimit: Clone + std::fmt::Debug + Send {
-    /// Begins: it is `now`, and `stream` tells this route's random numbers from those of the
-    /// others.
+    /// Begins at `now`; `stream` separates this route's random numbers from those of other routes.
     fn begin(&mut self, _now: Instant, _stream: u64) {}
 
     /// Returns the limit in force.
     fn limit(&self) -> u32;
 
-    /// Returns the numbers the limit rests on.
+    /// Returns the numbers from which the limit follows.
     fn signals(&self) -> Signals;
 
-    /// Takes note that a request started, and that `in_flight` are in the application now.
+    /// Notes that a request started, and that `in_flight` are in the application now.
     fn on_start(&mut self, _in_flight: u32) {}
 
-    /// Takes note that a request is no longer in the application.
+    /// Notes that a request has left the application.
     fn on_end(&mut self, now: Instant, sample: &Sample);
 
-    /// Does what is due every 250 ms or so.
+    /// Does what is due about every 250 ms.
     fn on_tick(&mut self, _now: Instant) {}
 }
 
@@ -83,13 +82,13 @@ pub(super) trait SingleLimit: Clone + std::fmt::Debug + Send {
 pub(super) struct Batch {
     /// When it began.
     pub(super) begin: Instant,
-    /// Ends of any sort.
+    /// All ends.
     pub(super) ends: u32,
-    /// Ends of those the application failed at.
+    /// Ends with a failure of the application.
     pub(super) failed: u32,
     /// Seconds in the application, over all ends.
     pub(super) service: f64,
-    /// The most that were in the application at once when one of these started.
+    /// The most requests in the application at once when one of these started.
     pub(super) in_flight_max: u32,
 }
 
@@ -112,7 +111,7 @@ impl Batch {
     }
 }
 
-/// A single-limit law for each route, none knowing of the others.
+/// A single-limit law for each route; none knows the others.
 #[derive(Clone, Debug)]
 pub(super) struct PerRoute<L> {
     prototype: L,
@@ -132,7 +131,7 @@ enum Rule<L> {
     Learned(L),
 }
 
-/// A request in the application: since when, and how many were there then, itself included.
+/// A request in the application: its start, and how many were there then, itself included.
 #[derive(Clone, Copy, Debug)]
 struct Started {
     at: Instant,
@@ -140,7 +139,7 @@ struct Started {
 }
 
 impl<L: SingleLimit> PerRoute<L> {
-    /// Returns the laws of no route yet; each begins as a copy of `prototype`.
+    /// Returns laws for no routes yet; each new one is a copy of `prototype`.
     pub(super) fn new(prototype: L) -> Self {
         PerRoute { prototype, routes: vec![] }
     }
@@ -189,7 +188,7 @@ impl<L: SingleLimit> RouteLaw for PerRoute<L> {
     fn on_end(&mut self, now: Instant, end: &RequestEnd, _meters: &[Meter], out: &mut Vec<Record>) {
         let route = &mut self.routes[end.route.index()];
         route.service.fold(end.service);
-        // A request that was in the application before this law was put in tells it nothing.
+        // A request that started before this law was installed is ignored.
         let Some(started) = route.in_service.remove(&end.request) else { return };
         let sample = Sample {
             started: started.at,
@@ -209,7 +208,7 @@ impl<L: SingleLimit> RouteLaw for PerRoute<L> {
 }
 
 impl<L: SingleLimit> Route<L> {
-    /// Tells the law of the route, if it has one, and records what that changed.
+    /// Passes an event to the law of the route, if it has one, and records what that changed.
     fn tell(&mut self, now: Instant, id: RouteId, out: &mut Vec<Record>, say: impl FnOnce(&mut L)) {
         let Rule::Learned(law) = &mut self.rule else { return };
         let old = law.limit();
@@ -234,7 +233,7 @@ mod tests {
     use super::*;
     use suimon_model::seconds;
 
-    /// Takes the number in flight at the start of what ended last for its limit.
+    /// Uses as its limit the number in flight when the last ended request started.
     #[derive(Clone, Debug)]
     struct Echo(u32);
 

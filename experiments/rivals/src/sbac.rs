@@ -1,5 +1,4 @@
-//! Session-based admission control: newcomers are turned away for as long as the processors were
-//! too busy.
+//! Session-based admission control: newcomers are turned away while the processors are too busy.
 //!
 //! *Law*. At the end of every interval of 1 s, with U the utilisation measured in it:
 //!
@@ -8,18 +7,18 @@
 //! Û > 0.95    every newcomer of the next interval is refused; else every one is let in          (2)
 //! ```
 //!
-//! *Signals*: processor utilisation, the mean of what it was at each tick. *Units*: shares,
-//! seconds. *Regimes*: none of its own. Sessions that were admitted are never refused. *Limits*:
-//! nobody waits at this gate; the rate has no bound while it is open. *Source*: Cherkasova & Phaal,
-//! "Session based admission control" (HPL-98-119; IWQoS '99; IEEE Transactions on Computers 51(6),
-//! 2002): threshold 95 %, interval 1 s. k is 1 for their responsive and small for their stable
-//! controller; [`WEIGHT`] is between them.
+//! *Signals*: processor utilisation, averaged over the ticks. *Units*: shares, seconds. *Regimes*:
+//! none of its own. Admitted sessions are never refused. *Limits*: nobody waits at this gate; the
+//! rate has no bound while it is open. *Source*: Cherkasova & Phaal, "Session based admission
+//! control" (HPL-98-119; IWQoS '99; IEEE Transactions on Computers 51(6), 2002): threshold 95 %,
+//! interval 1 s. k is 1 for their responsive and small for their stable controller; [`WEIGHT`] is
+//! between them.
 
 use suimon_control::{AdmissionDecision, AdmissionInputs, SessionLaw};
 use suimon_model::{Duration, Instant, KindId, Quantity, Reason, Record, Signals, Subject};
 use suimon_sim::Utilisation;
 
-/// Over this utilisation newcomers are refused.
+/// The utilisation above which newcomers are refused.
 const THRESHOLD: f64 = 0.95;
 /// The time between two decisions.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -92,8 +91,8 @@ mod tests {
     use suimon_control::Visits;
     use suimon_model::seconds;
 
-    /// Plays quarters of a second, one utilisation a second; returns whether a newcomer was
-    /// admitted during each second that followed.
+    /// Plays quarters of a second with one utilisation per second; returns whether a newcomer was
+    /// admitted during each following second.
     fn admitted_after(utilisations: &[f64]) -> Vec<bool> {
         let (cpu, visits, mut out) = (Utilisation::default(), Visits::default(), vec![]);
         let mut law = Sbac::new(KindId(0), cpu.clone(), Instant::ORIGIN);
@@ -122,7 +121,7 @@ mod tests {
 
     #[test]
     fn over_the_threshold_newcomers_are_refused_until_it_is_seen_to_be_over() {
-        // Seen: 0.50, 0.75, 0.875, 0.9375, 0.96875, then half of it.
+        // Averages: 0.50, 0.75, 0.875, 0.9375, 0.96875, then half of it.
         assert_eq!(admitted_after(&[1.0, 1.0, 1.0, 1.0, 1.0, 0.0]), [true, true, true, true, false, true]);
     }
 

@@ -7,7 +7,7 @@ fn site() -> Site {
     Site { cores: 2, cpu: Utilisation::default(), sessions_per_second: 3.0, kinds: 1 }
 }
 
-/// A host that does ever less with more than about 8 at once, with noise and failures.
+/// A host that does less and less with more than about 8 at once, with noise and failures.
 fn rough(rival: RouteRival, bounds: Bounds) -> Bench {
     let thrash = |n: u32| 0.05 * (1.0 + (f64::from(n) / 8.0).min(50.0) * (f64::from(n) / 8.0).min(50.0));
     Bench::of(rival.build_within(&site(), bounds), None, thrash).noisy(0.8, 0.05)

@@ -1,7 +1,7 @@
-//! Throughput probing of MongoDB: a tenth more or less for one window, kept if more was done.
+//! Throughput probing of MongoDB: a tenth more or less for one window, kept if throughput rose.
 //!
 //! *Law*. With c the stable concurrency, X the throughput of the window that ended, and X₀ that of
-//! the last one which counted:
+//! the last window that counted:
 //!
 //! ```text
 //! stable        X₀ ← X;  if all tickets were taken and m is below the most: m ← ⌈1.1 · c⌉, probing up
@@ -9,20 +9,20 @@
 //! probing       if X > X₀:  c ← 0.8 · c + 0.2 · m,  X₀ ← X;      m ← c,  stable                              (2)
 //! ```
 //!
-//! A probe differs from m by one at least. *Signals*: ends per second; whether all tickets were
-//! ever taken in the window. *Units*: requests, seconds. *Limits*: [`bounds`]. *Regimes*: where not
-//! all tickets are taken it only probes down. *Source*: the pseudocode and parameters published
-//! with MongoDB's execution control: step 0.1, moving average weight 0.2, begin with the number of
-//! cores, 4 to 128 for each of reads and writes; a route has one pool. A window there is 100 ms of
-//! a database's tens of thousands of operations; here it also waits for [`WINDOW_ENDS`], as a page
-//! would mostly be compared with nothing.
+//! A probe differs from m by at least one. *Signals*: ends per second; whether all tickets were
+//! ever taken in the window. *Units*: requests, seconds. *Limits*: [`bounds`]. *Regimes*: if not
+//! all tickets are taken, it only probes down. *Source*: the pseudocode and parameters published
+//! with MongoDB's execution control: step 0.1, moving average weight 0.2, start at the number of
+//! cores, 4 to 128 for each of reads and writes; a route has one pool. There a window is 100 ms of
+//! a database's tens of thousands of operations. Here it also waits for [`WINDOW_ENDS`], because a
+//! page would mostly be compared with an empty window.
 
 use super::per_route::{Batch, Bounds, Sample, SingleLimit};
 use suimon_model::{Instant, Signals};
 
 /// A probe is this share above or below the stable concurrency.
 const STEP: f64 = 0.1;
-/// The weight of a probe's concurrency once it did better.
+/// The weight of a probe's concurrency if it did better.
 const WEIGHT: f64 = 0.2;
 /// The least length of a window, seconds, and the ends it waits for, ...
 const WINDOW_SECONDS: f64 = 0.1;
@@ -151,8 +151,8 @@ mod tests {
         ThroughputProbing::new(Bounds { initial, ..bounds(2) })
     }
 
-    /// Returns the prober of 40 after a stable window of 100/s and then one of `throughput`, and
-    /// how it probed.
+    /// Returns the prober at 40, after a stable window of 100/s and then one of `throughput`, and
+    /// the limit that it probed.
     fn after(exhausted: bool, throughput: f64) -> (ThroughputProbing, u32) {
         let mut law = prober(40);
         law.throughput = 100.0;

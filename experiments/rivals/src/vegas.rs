@@ -1,7 +1,8 @@
-//! Vegas: as many as keep a short queue in the application, told from the best service time seen.
+//! Vegas: the concurrency that keeps a short queue in the application, judged by the best service
+//! time.
 //!
-//! *Law*. At every end, with m the limit, S the service time, S₀ the best one, n how many were in
-//! the application when the request started, and λ = max(1, ⌊log₁₀ m⌋):
+//! *Law*. At every end, with m the limit, S the service time, S₀ the best one, n the number in the
+//! application when the request started, and λ = max(1, ⌊log₁₀ m⌋):
 //!
 //! ```text
 //! every j·30·m ends, j uniform in [½, 1), or if S < S₀:   S₀ ← S, and nothing else            (1)
@@ -14,21 +15,21 @@
 //! ```
 //!
 //! *Signals*: single service times. *Units*: seconds, requests. *Limits*: [`BOUNDS`]. *Regimes*:
-//! idle and lightly used routes keep their limit; a best time taken under load (1) is how it
-//! drifts. *Source*: `VegasLimit` of Netflix's concurrency-limits as documented there: α = 3λ, β =
-//! 6λ, threshold λ, probe multiplier 30, smoothing 1, limits 20 to 1000; after TCP Vegas (Brakmo &
+//! idle and lightly used routes keep their limit; it drifts when (1) takes a best time under load.
+//! *Source*: `VegasLimit` of Netflix's concurrency-limits as documented there: α = 3λ, β = 6λ,
+//! threshold λ, probe multiplier 30, smoothing 1, limits 20 to 1000; after TCP Vegas (Brakmo &
 //! Peterson, 1995).
 
 use super::per_route::{Bounds, Sample, SingleLimit};
 use suimon_model::{Instant, Rng, Signals};
 
-/// The published limits. There is no floor but 1.
+/// The published limits. The floor is 1.
 pub(super) const BOUNDS: Bounds = Bounds { initial: 20, least: 1, most: 1000 };
 /// α: below this many λ in the queue, up by λ.
 const ALPHA: u32 = 3;
-/// β: above this many λ in the queue, down by λ. Up by as much where hardly any are queued.
+/// β: above this many λ in the queue, down by λ. Also the step up while hardly any are queued.
 const BETA: u32 = 6;
-/// Ends per unit of limit after which the best service time is measured anew, at most.
+/// The most ends per unit of limit after which the best service time is measured anew.
 const PROBE_MULTIPLIER: f64 = 30.0;
 /// The source of the jitter's random numbers.
 const SEED: u64 = 0x5645_4741;
@@ -119,7 +120,7 @@ mod tests {
     use super::*;
     use crate::bench::{Bench, sample};
 
-    /// Returns the limit of 20 after the best time 0.1 and then one end.
+    /// Returns the limit after a best time of 0.1 at a limit of 20, and then one end.
     fn after(next: Sample) -> u32 {
         let mut law = Vegas::new(BOUNDS);
         law.on_end(Instant::ORIGIN, &sample(0.1, 20));
@@ -146,8 +147,8 @@ mod tests {
         assert_eq!(after(Sample { failed: true, ..sample(0.11, 20) }), 19);
     }
 
-    /// Returns the limits from `initial` on in the second after the best time was learned, with 20
-    /// at once without a queue.
+    /// Returns the limits from `initial` on in the second after the best time was learned; 20 at
+    /// once do not queue.
     fn second_from(initial: u32) -> Vec<u32> {
         let law = Vegas::new(Bounds { initial, ..BOUNDS });
         let mut bench = Bench::new(law, |n| 0.1 * (f64::from(n) / 20.0).max(1.0));
@@ -167,7 +168,8 @@ mod tests {
         let mut law = Vegas::new(BOUNDS);
         law.on_end(Instant::ORIGIN, &sample(0.1, 20));
         let before = law.best;
-        // 4 queued: it holds for ever, were it not for the probe after 30 · 20 ends at the latest.
+        // 4 queued: the limit would stay for ever, but for the probe after 30 · 20 ends at the
+        // latest.
         (0..600).for_each(|_| law.on_end(Instant::ORIGIN, &sample(0.125, 20)));
         assert_eq!((before, law.best), (Some(0.1), Some(0.125)));
     }

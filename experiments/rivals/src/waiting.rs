@@ -1,9 +1,9 @@
-//! A crowd in a line, and what different rules make of people who go away.
+//! A crowd in a line, and how different rules treat people who leave.
 //!
-//! No application here: sessions may begin at a fixed rate, and the question is how much of it is
-//! used, how bursty, and in what order, when some take a number and never come back, some give up,
-//! and some are gone for a while. Ours is the very code of the gateway; the others are modelled
-//! after what their documentation says.
+//! There is no application here: sessions may begin at a fixed rate. The question is how much of
+//! the rate is used, how bursty admissions are, and in what order, when some take a number and
+//! never come back, some give up, and some are away for a while. The gateway's rule is its own
+//! code; the others are modelled after their documentation.
 
 mod policy;
 
@@ -15,36 +15,36 @@ use std::collections::BinaryHeap;
 use suimon_line::ENTERING;
 use suimon_model::{Duration, Instant, Rng, seconds};
 
-/// Who comes.
+/// The crowd.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Crowd {
-    /// People; half of them come in the first minute, half over some five.
+    /// People; half of them come in the first minute, half in about five.
     pub people: u32,
-    /// Clients that take a number at the same times and never come back.
+    /// Clients that take a number at these times, too, and never come back.
     pub dead: u32,
-    /// Mean time after which somebody who waits gives up, seconds, exponential.
+    /// Mean time after which a waiting person gives up, seconds, exponential.
     pub patience_s: f64,
-    /// Share of people who are gone for one to three minutes once.
+    /// Share of people who are away once, for one to three minutes.
     pub away: f64,
-    /// Sessions that may begin, a second.
+    /// Sessions that may begin per second.
     pub per_second: f64,
-    /// How that changes.
+    /// How that rate changes.
     pub pace: RateProfile,
     /// Seed.
     pub seed: u64,
 }
 
-/// How the pace at which sessions may begin changes, as a share of the whole.
+/// How the rate at which sessions may begin changes, as a share of the whole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum RateProfile {
     /// Not at all.
     #[default]
     Steady,
-    /// It is a third at first and grows for ten minutes, as where a law still learns.
+    /// It begins at a third and grows for ten minutes, as while a law learns.
     Grows,
     /// It is halved after five minutes, for good.
     Falls,
-    /// Each fifth minute nobody may begin.
+    /// In each fifth minute no session may begin.
     Pauses,
 }
 
@@ -77,28 +77,29 @@ impl Default for Crowd {
     }
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Result {
-    /// Sessions begun, and people who gave up.
+    /// Sessions begun.
     pub begun: u32,
-    /// See `begun`.
+    /// People who gave up.
     pub gave_up: u32,
-    /// Sessions begun ÷ sessions that might have, until all but a hundredth of them had.
+    /// Sessions begun ÷ sessions that might have begun, until 99 of 100 of them have.
     pub used: f64,
-    /// Sessions begun in the worst ten seconds ÷ sessions that might have.
+    /// Sessions begun in the worst ten seconds ÷ sessions that might have begun.
     pub worst_ten_seconds: f64,
-    /// Later comers who began earlier, of 95 of 100 people who were never away not more than this,
-    /// and the same in seconds of admissions.
+    /// Later comers who began earlier: 95 of 100 people who were never away were overtaken by at
+    /// most this many.
     pub overtaken_p95: u32,
-    /// See `overtaken_p95`.
+    /// The same in seconds of admissions.
     pub overtaken_p95_s: f64,
-    /// Median over those who began of (told − waited) ÷ waited, where rules tell anything: by the
-    /// low end of what was told first, and by the high end.
+    /// Median of (predicted − waited) ÷ waited over those who began, for rules that predict: by the
+    /// low end of the first prediction, and by the high end.
     pub bias: Option<(f64, f64)>,
-    /// Of the same waits, the shares that ended before what was told, within it, and after it.
+    /// Of the same waits, the shares that ended before the predicted range, within it, and after
+    /// it.
     pub told_right: Option<[f64; 3]>,
-    /// Requests, the first of each included.
+    /// Requests, including each visitor's first.
     pub requests: u64,
 }
 
@@ -106,10 +107,10 @@ pub struct Result {
 enum Event {
     Come(u32),
     Ask(u32),
-    /// The page lets its visitor in.
+    /// The page sends its visitor on to the application.
     Enter(u32),
     GiveUp(u32),
-    /// The rule wants to be called.
+    /// The rule must be called.
     Wake,
 }
 
@@ -117,28 +118,28 @@ enum Event {
 struct Person {
     came: Instant,
     gives_up: Instant,
-    /// Does not ask between these.
+    /// Sends no requests between these.
     away: (Instant, Instant),
     number: u64,
     began: Option<Instant>,
     gone: bool,
-    /// Has been at the gate when it was their turn.
+    /// Has been at the gate when called.
     went: bool,
-    /// What was told first a minute after the beginning, seconds: when, low, high.
+    /// The first prediction after [`JUDGED_FROM`], seconds: when, low, high.
     told: Option<(Instant, f64, f64)>,
 }
 
-/// The first answer is followed by another request this much later: the page has come, and its
-/// script asks.
+/// The second request follows the first answer this much later, seconds: the page has loaded, and
+/// its script polls.
 const SECOND_CONTACT: (f64, f64) = (2.0, 4.0);
 /// A called visitor who could not be admitted asks again after this time.
 pub(crate) const NOT_LET_IN: Duration = Duration::from_secs(3);
-/// Estimates are judged from here on: before, nobody can know how fast people give up, as leavers
-/// say nothing.
+/// Predictions are judged from here on, seconds. Before, no rule can know how fast people give up,
+/// because those who leave do not say so.
 const JUDGED_FROM: f64 = 160.0;
-/// Shorter waits than this, seconds, are not judged: the page itself takes some.
+/// Shorter waits, seconds, are not judged: the page itself takes some time.
 const WAIT_JUDGED: f64 = 30.0;
-/// It is over after this, whatever still waits.
+/// A run ends after this, whoever still waits.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// Plays `crowd` under `policy`.
@@ -209,7 +210,7 @@ pub fn play(crowd: &Crowd, policy: Policy) -> Result {
         };
         if let (Answer::Enters, Event::Ask(index)) = (answer, event) {
             let person = &mut people[index as usize];
-            // A visitor who comes from the gate need not hear of it.
+            // A visitor sent back by the gate already knows, and enters without delay.
             let entering = if std::mem::replace(&mut person.went, true) { Duration::ZERO } else { ENTERING };
             heap.push(Reverse((asks_at(person, now + entering), Event::Enter(index))));
         }
@@ -230,7 +231,7 @@ pub fn play(crowd: &Crowd, policy: Policy) -> Result {
                     begun.push((now, person.number, person.away.0 == Instant::FAR_FUTURE));
                     left -= 1;
                 }
-                // Held for as long as is good for a connection, they are shown the page again.
+                // After the longest hold, visitors get the waiting page again.
                 Answer::Again(after) => {
                     heap.push(Reverse((asks_at(person, now + after), Event::Ask(index))));
                 }
@@ -263,8 +264,8 @@ fn comes(rng: &mut Rng) -> f64 {
     if rng.chance(0.5) { rng.between(0.0, 60.0) } else { rng.exponential(150.0).min(300.0) }
 }
 
-/// A visitor who is away asks when they are back; one who has given up is noticed at their next
-/// poll.
+/// Returns when a person really asks: after the absence, if away at `at`. A person who has given up
+/// is noticed at the next poll.
 fn asks_at(person: &Person, at: Instant) -> Instant {
     if at >= person.away.0 && at < person.away.1 { person.away.1 } else { at }
 }
@@ -321,8 +322,8 @@ fn judge(crowd: &Crowd, people: &[Person], begun: &[(Instant, u64, bool)], reque
     }
 }
 
-/// Returns of each who began and was never away how many with a later number had begun before. A
-/// binary indexed tree over numbers.
+/// Returns, for each person who began and was never away, how many with a later number began
+/// before. It uses a binary indexed tree over numbers.
 fn overtaken(begun: &[(Instant, u64, bool)]) -> Vec<u32> {
     let numbers = begun.iter().map(|(_, number, _)| *number as usize + 1).max().unwrap_or_default();
     let mut tree = vec![0_u32; numbers + 1];
@@ -349,7 +350,8 @@ fn overtaken(begun: &[(Instant, u64, bool)]) -> Vec<u32> {
 mod tests {
     use super::*;
 
-    /// A hundredth of the table's crowd at a tenth of its rate: minutes of waiting all the same.
+    /// A hundredth of the table's crowd at a tenth of its rate, so that there are still minutes of
+    /// waiting.
     fn small(dead: u32, patience_s: f64) -> Crowd {
         Crowd { people: 10_000, dead, patience_s, per_second: 10.0, ..Crowd::default() }
     }
@@ -383,7 +385,7 @@ mod tests {
             for pace in [RateProfile::Steady, RateProfile::Grows, RateProfile::Falls, RateProfile::Pauses] {
                 let crowd = Crowd { people, per_second, patience_s, pace, ..Crowd::default() };
                 let [early, inside, late] = play(&crowd, Policy::Ours).told_right.expect("waits are told");
-                // What changes for the worse after it was told is predicted by nobody.
+                // No rule can predict a change for the worse that follows the prediction.
                 let least = if pace == RateProfile::Falls { 0.4 } else { 0.6 };
                 assert!(inside > least, "{crowd:?}: {early:.2} before, {inside:.2} within, {late:.2} after");
                 within.push(inside);

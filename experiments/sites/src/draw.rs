@@ -1,4 +1,4 @@
-//! What sites are drawn from: numbers and machines.
+//! How sites are drawn: numbers and machines.
 
 use suimon_model::Rng;
 use suimon_model::real::{exp, ln};
@@ -27,7 +27,7 @@ pub(crate) fn machine(cores: f64, rng: &mut Rng) -> Machine {
     Machine { cores, efficiency, even: rng.chance(0.5), ..Machine::default() }
 }
 
-/// Returns a number between the two, as likely in one doubling as in another.
+/// Returns a number between the two, equally likely in each doubling.
 pub(crate) fn between(rng: &mut Rng, low: f64, high: f64) -> f64 {
     exp(rng.between(ln(low), ln(high)))
 }

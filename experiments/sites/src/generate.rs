@@ -1,10 +1,10 @@
-//! Scenarios nobody thought of: sites drawn from a number, to see what laws are worth where they
+//! Scenarios that nobody designed: sites drawn from a number, to test laws on sites for which they
 //! were not tuned.
 //!
 //! A site has one to three journeys of two to eight steps over three to ten routes, one or two of
-//! which are heavy; a machine of one to eight cores with any of the efficiency curves; visitors who
-//! think, wait and leave in any of the ways there are; and more or fewer of them than it can serve.
-//! One in four changes while it runs. The same number gives the same site.
+//! them heavy. Its machine has one to eight cores with any of the efficiency curves. Its visitors
+//! think, wait and leave in any of the possible ways, and are more or fewer than it can serve. One
+//! site in four changes while it runs. The same number gives the same site.
 
 use crate::draw::{between, machine};
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use suimon_workload::{
     Arrivals, InLine, Journey, OnFailure, OnRefusal, Patience, Phase, Retry, Spacing, Step, Think, Workload,
 };
 
-/// A stream of random numbers of its own.
+/// A separate stream of random numbers.
 const SITES: u64 = 0x517E;
-/// The most visitors there are at once.
+/// The most visitors at once.
 const USERS_MAX: f64 = 20_000.0;
-/// Sites outside these many sessions per second are drawn again: too few to count, or too many to
-/// wait for.
+/// Sites outside these many sessions per second are drawn again: too few to measure, or too slow to
+/// simulate.
 const BOUND: (f64, f64) = (0.5, 150.0);
 
-/// Returns the site of that number.
+/// Returns the site of this number.
 pub fn generate(number: u64) -> Scenario {
     let mut rng = Rng::stream(number, SITES);
     loop {
@@ -86,7 +86,7 @@ fn draw(number: u64, rng: &mut Rng) -> Scenario {
     site
 }
 
-/// One or two heavy routes, the rest light; some wait for others.
+/// One or two heavy routes, the rest light; some wait for other systems.
 fn costs(rng: &mut Rng) -> Vec<Cost> {
     let routes = 3 + rng.below(8);
     let heavy = 1 + rng.below(2);
@@ -107,7 +107,7 @@ fn costs(rng: &mut Rng) -> Vec<Cost> {
 
 fn journey(index: usize, routes: usize, rng: &mut Rng) -> Journey {
     let length = 2 + rng.below(7);
-    // The heavy page is seldom the first.
+    // The heavy page is rarely the first.
     let heavy_at = if rng.chance(0.85) { 1 + rng.below(length - 1) } else { 0 };
     let step = |number: usize| {
         let route = if number == heavy_at { rng.below(2) } else { rng.below(routes) };
@@ -146,8 +146,7 @@ fn journey(index: usize, routes: usize, rng: &mut Rng) -> Journey {
     }
 }
 
-/// From half of what can be served to several times as much, steadily, or with a rush in the
-/// middle.
+/// From half of what can be served to several times as much, steadily or with a rush in the middle.
 fn arrivals(site: &Scenario, rng: &mut Rng) -> Arrivals {
     let bound = site.bound(Duration::ZERO);
     let times = between(rng, 0.5, 5.0);

@@ -1,8 +1,8 @@
-//! Sites drawn from a number: scenarios nobody thought of, to see what laws are worth where they
+//! Sites drawn from a number: scenarios that nobody designed, to test laws on sites for which they
 //! were not tuned.
 //!
-//! - [`generate`]: sites much alike, on which laws were tuned.
-//! - [`world`]: sites of every kind there is, below, around and above what they can do;
+//! - [`generate`]: sites of similar kinds, on which laws were tuned.
+//! - [`world`]: sites of every kind, with demand below, around and above their capacity;
 //!   [`SiteName`] names one.
 //!
 //! The same number gives the same site, on every machine.

@@ -1,14 +1,13 @@
-//! Sites of every kind there is, drawn from a number: the judge of laws that are to hold anywhere.
+//! Sites of every kind, drawn from a number: the test of laws that should hold anywhere.
 //!
-//! [`generate`](crate::generate()) draws sites much alike, on which laws were tuned. [`world`]
-//! draws sixteen kinds of site ([`Family`]), each with less, about as much, or more asked of it
-//! than it can do ([`Regime`]). Whole kinds can be held out. Numbers below [`HELD_OUT_FROM`] are
-//! there to develop with; those from it on, and the families that are held out, are only ever
-//! looked at as a sum.
+//! [`generate`](crate::generate()) draws sites of similar kinds, on which laws were tuned.
+//! [`world`] draws sixteen kinds of site ([`Family`]), each with a demand below, around or above
+//! its capacity ([`Regime`]). Whole kinds can be held out. Numbers below [`HELD_OUT_FROM`] are for
+//! development. Those from it on, and the held-out families, may only be judged as a sum.
 //!
-//! A site is feasible: no page takes longer than its visitors wait, by a margin; enough sessions
-//! end in the time counted; and a run costs a bounded number of events. What is not is drawn again.
-//! The same number, family and regime give the same site.
+//! A site must be feasible: no page takes longer than its visitors wait, by a margin; enough
+//! sessions end in the measured time; and a run costs a bounded number of events. Other sites are
+//! drawn again. The same number, family and regime give the same site.
 
 mod families;
 mod load;
@@ -22,20 +21,20 @@ use suimon_model::{Duration, KindId, Rng, RouteId, seconds};
 use suimon_sim::{Change, Cost, GateSetup, KindSetup, Machine, Route, Scenario, SiteState, What};
 use suimon_workload::{Arrivals, Journey, Patience, Spacing, Workload};
 
-/// Sites with numbers from here on are not to be looked at one by one while laws are developed.
+/// Sites from this number on must not be looked at one by one while laws are developed.
 pub const HELD_OUT_FROM: u64 = 10_000;
 
-/// Streams of random numbers of their own.
+/// Separate streams of random numbers.
 const SITES: u64 = 0x3017_0000;
-/// Draws until a site is found that is feasible; far more than are ever needed.
+/// The most draws for one feasible site; far more than ever needed.
 const DRAWS_MAX: u64 = 10_000;
-/// Until it is known how long a run is, changes stand at this many seconds and their share of the
-/// time counted.
+/// Until the length of a run is known, changes are at this many seconds plus their share of the
+/// measured time.
 const CHANGES_FROM: f64 = 1.0;
 /// Visitors wait for at least this many times the longest page, ...
 const PATIENCE_OVER_PAGE: f64 = 1.5;
-/// ... which is its mean and this many standard deviations: of the CPU time and of the waiting
-/// elsewhere.
+/// ... which is its mean and this many standard deviations: of the CPU time and of the wait for
+/// other systems.
 const DEVIATIONS: f64 = 2.0;
 
 macro_rules! families {
@@ -99,30 +98,30 @@ families! {
 }
 
 impl Family {
-    /// Returns whether laws are not to be developed on it, whatever the number.
+    /// Returns whether laws must not be developed on it, with any number.
     pub const fn is_held_out(self) -> bool {
         matches!(self, Family::Chat | Family::Robots | Family::Pool | Family::Aborts)
     }
 
-    /// Returns the family of that name.
+    /// Returns the family of this name.
     pub fn parse(name: &str) -> Option<Family> {
         Family::ALL.iter().copied().find(|family| family.name() == name)
     }
 }
 
-/// How much is asked of a site, as a share of what it can do.
+/// The demand on a site, as a share of its capacity.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Regime {
-    /// 0.3 to 0.85, steady or varying slowly: nobody should notice that there is a gate.
+    /// 0.3 to 0.85, steady or varying slowly: visitors should not notice the gate.
     Below,
     /// 0.9 to 1.15.
     Around,
-    /// 1.3 to 6 times, all the time or in a rush.
+    /// 1.3 to 6, all the time or in a rush.
     Above,
 }
 
 impl Regime {
-    /// Every regime there is.
+    /// Every regime.
     pub const ALL: &[Regime] = &[Regime::Below, Regime::Around, Regime::Above];
 
     /// Returns its name.
@@ -134,28 +133,28 @@ impl Regime {
         }
     }
 
-    /// Returns the regime of that name.
+    /// Returns the regime of this name.
     pub fn parse(name: &str) -> Option<Regime> {
         Regime::ALL.iter().copied().find(|regime| regime.name() == name)
     }
 }
 
-/// The name of a site, from which it is made again: `FAMILY:REGIME:NUMBER`.
+/// The name of a site, which reproduces it: `FAMILY:REGIME:NUMBER`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct SiteName {
     /// The kind of site.
     pub family: Family,
-    /// How much is asked of it.
+    /// The demand on it.
     pub regime: Regime,
     /// Its number.
     pub number: u64,
 }
 
 impl SiteName {
-    /// Returns the name that `text` is.
+    /// Returns the name in `text`.
     ///
     /// # Errors
-    /// Returns a sentence that says what may be written.
+    /// Returns a sentence that lists what is allowed.
     pub fn parse(text: &str) -> Result<SiteName, String> {
         let parts: Vec<&str> = text.split(':').collect();
         let name = match parts.as_slice() {
@@ -188,11 +187,11 @@ impl fmt::Display for SiteName {
     }
 }
 
-/// Returns the site of that number, kind and load. See the module.
+/// Returns the site of this number, family and regime. See the module.
 pub fn world(number: u64, family: Family, regime: Regime) -> Scenario {
     let name = SiteName { family, regime, number };
     let stream = SITES + ((family as u64) << 8);
-    // The site itself does not depend on the regime, unless one was drawn that is not feasible.
+    // The site itself does not depend on the regime, unless an infeasible one was drawn.
     let mut sites = Rng::stream(number, stream);
     let mut loads = Rng::stream(number, stream + 1 + regime as u64);
     (0..DRAWS_MAX)
@@ -205,8 +204,8 @@ pub fn world(number: u64, family: Family, regime: Regime) -> Scenario {
         .expect("every family has sites that are feasible")
 }
 
-/// Makes a scenario of a draft, in which nobody comes yet; `None` where visitors would have to wait
-/// longer than they do.
+/// Makes a scenario without visitors from a draft; `None` if a page would take longer than visitors
+/// wait.
 fn assemble(name: SiteName, draft: &Draft, rng: &mut Rng) -> Option<Scenario> {
     let kinds = draft.journeys.iter().cloned().map(Arc::new).collect();
     let idle = Arrivals::Open { phases: vec![], spacing: Spacing::Poisson, users_max: 1 };
@@ -228,7 +227,7 @@ fn assemble(name: SiteName, draft: &Draft, rng: &mut Rng) -> Option<Scenario> {
             families::Planned::Cost(page, cost) => What::Cost(RouteId(route_of(*page)? as u32), *cost),
             families::Planned::Weights(weights) => What::Weights(weights.clone()),
         };
-        // Put in its place when it is known how long the run is.
+        // Moved to its place when the length of the run is known.
         Some(Change { at: seconds(CHANGES_FROM + share), what })
     };
     let kinds = 1 + draft.kind_of.iter().max().copied().unwrap_or(0);
@@ -268,7 +267,7 @@ fn assemble(name: SiteName, draft: &Draft, rng: &mut Rng) -> Option<Scenario> {
             Patience::Mixture(vec![(1.0, seconds(waits)), (1.0, seconds((waits * 2.0).min(high.max(waits))))])
         };
         if draft.clicks_again > 0.0 {
-            // A share of all requests is clicked away while the page is being made.
+            // A share of all requests is aborted while the page is being made.
             let hasty = seconds(least / PATIENCE_OVER_PAGE * rng.between(0.1, 0.5));
             let patience = Patience::Mixture(vec![
                 (1.0 - draft.clicks_again, seconds(waits)),
@@ -280,8 +279,8 @@ fn assemble(name: SiteName, draft: &Draft, rng: &mut Rng) -> Option<Scenario> {
     Some(site)
 }
 
-/// Returns seconds of the longest page at any time of the run, with nobody else there: its means
-/// and [`DEVIATIONS`] of each.
+/// Returns the seconds of the longest page at any time of the run on an idle site: its means plus
+/// [`DEVIATIONS`] of each.
 fn longest_page_seconds(site: &Scenario) -> f64 {
     let longest = |machine: &Machine, cost: &Cost| {
         let speed = machine.work_per_second(1, cost.memory);
@@ -293,13 +292,13 @@ fn longest_page_seconds(site: &Scenario) -> f64 {
     pages.fold(0.0, f64::max)
 }
 
-/// Returns the site as it is from the beginning, and after each change.
+/// Returns the states of the site at the beginning and after each change.
 fn states(site: &Scenario) -> Vec<SiteState> {
     let times = std::iter::once(Duration::ZERO).chain(site.changes.iter().map(|change| change.at));
     times.map(|at| site.state(at)).collect()
 }
 
-/// Returns a whole number from the first to the second.
+/// Returns a whole number from `low` to `high`.
 fn whole(rng: &mut Rng, low: usize, high: usize) -> usize {
     low + rng.below(high - low + 1)
 }

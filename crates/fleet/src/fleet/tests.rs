@@ -56,8 +56,7 @@ fn changes(fleet: &mut Fleet) -> Vec<(u32, Status, Status, Why)> {
     changes
 }
 
-/// Lets time pass until the next check of any node and answers it, and all due with it, by
-/// `verdict`.
+/// Advances time to the next check of any node; answers it, and all due with it, by `verdict`.
 fn next_checks(fleet: &mut Fleet, verdict: impl Fn(NodeId) -> bool) -> Instant {
     next_looks(fleet, |node| if verdict(node) { Checked::Answered } else { Checked::Unreached })
 }
@@ -94,7 +93,7 @@ fn requests_that_reach_no_node_show_that_the_application_is_down_without_any_che
     unreached(&mut fleet, at(2.0), 0, 1);
     assert!(!fleet.is_up() && fleet.is_doubted(NodeId(0)));
     assert_eq!(changes(&mut fleet), [(0, Status::Up, Status::Down, Why::Unreached)]);
-    // It is looked at each second from now on, as long as it takes.
+    // From now on it is checked each second, as long as necessary.
     for second in 2..60 {
         let due = at(f64::from(second) + 0.25);
         assert_eq!(fleet.poll_timeout(), Some(due));
@@ -114,7 +113,7 @@ fn a_single_request_that_does_not_reach_it_has_the_application_looked_at_at_once
             now = next_checks(&mut fleet, |_| false);
         }
         assert!(now <= at(0.5), "{now:?}");
-        // Where it is only that request's connection that broke, nothing comes of it.
+        // If only that request's connection closed, nothing follows from it.
         fleet.handle_answer(now, NodeId(0));
         unreached(&mut fleet, now, 0, 1);
         next_checks(&mut fleet, |_| true);
@@ -132,7 +131,7 @@ fn of_several_nodes_all_must_be_out_of_reach_before_the_application_is_down() {
         assert!(fleet.is_up(), "one answers as far as is known");
         unreached(&mut fleet, at(1.0), 0, LOST_AFTER);
         assert!(!fleet.is_up(), "{nodes}");
-        // A node that was ejected comes back only to be checked.
+        // A node that was ejected returns only to be checked.
         for _ in 0..200 {
             next_checks(&mut fleet, |_| false);
             assert!(!fleet.is_up(), "{nodes}");
@@ -149,12 +148,12 @@ fn lost(fleet: &mut Fleet, now: Instant, node: u32, times: u32) {
 #[test]
 fn lost_requests_alone_take_no_node_out() {
     for mut fleet in [fleet(1), fleet(2), checked(1), checked(2)] {
-        // Nobody else asks for anything: no answer of another request speaks for the node.
+        // No other client sends requests, so no other request's answer shows that the node is up.
         for second in 0..60 {
             lost(&mut fleet, at(f64::from(second)), 0, 20);
             while fleet.poll_timeout().is_some_and(|due| due < at(f64::from(second + 1))) {
-                // One with work for many seconds, which takes a request and does not come to it, is
-                // there as well.
+                // An application with work for many seconds, which takes a request and does not get
+                // to it, is there as well.
                 next_looks(
                     &mut fleet,
                     |_| if second % 9 < 5 { Checked::Accepted } else { Checked::Answered },
@@ -192,7 +191,7 @@ fn an_application_that_closes_everything_is_down_within_a_second_of_the_first_lo
             now = next_looks(&mut fleet, |_| Checked::Closed);
         }
         assert!(now <= at(11.0), "{now:?}");
-        // That it accepts is no sign of life; an answer is.
+        // An accepted connection is no sign of life; an answer is.
         now = next_looks(&mut fleet, |_| Checked::Accepted);
         assert!(!fleet.is_up(), "{now:?}");
         next_looks(&mut fleet, |_| Checked::Answered);
@@ -220,7 +219,7 @@ fn a_node_of_two_that_closes_everything_is_ejected_once_a_check_bears_it_out() {
     assert_eq!(status(&fleet, 0), Status::Up);
     next_looks(&mut fleet, |_| Checked::Closed);
     assert_eq!(status(&fleet, 0), Status::Ejected);
-    // On probation, a request that is lost is no failure of the node either.
+    // On probation, too, a lost request is not a failure of the node.
     fleet.handle_timeout(at(15.0));
     lost(&mut fleet, at(15.0), 0, 4);
     assert_eq!(status(&fleet, 0), Status::Up);
@@ -467,7 +466,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// Plays `events` and returns everything the fleet said, checking its promises after each.
+/// Plays `events` and returns everything the fleet reported, checking its promises after each.
 fn play(nodes: u32, seed: u64, events: &[Event]) -> Vec<String> {
     let checks = Some(CheckParams { interval: SECOND, down_after: 2, up_after: 1 });
     let ejection = EjectionParams { after: 2, base: SECOND, max: 8 * SECOND };

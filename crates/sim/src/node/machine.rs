@@ -1,23 +1,23 @@
-//! What a machine can do: cores, speed and the cost of company, (2) to (6) of the model of a node.
+//! What a machine can do: cores, speed and the cost of concurrency, (2) to (6) of the node's model.
 
-/// The most requests at once at which (5) and (6) are looked at for their best.
+/// The highest concurrency at which the best of (5) and (6) is searched.
 const AT_ONCE_MAX: u32 = 10_000;
 
 /// A node's machine.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Machine {
-    /// Processor cores; above 0. (5) does not know them.
+    /// Processor cores; above 0. (5) does not use them.
     pub cores: f64,
-    /// Speed of each, 1 being the one that the costs are stated for.
+    /// Speed of each core; 1 is the speed for which costs are given.
     pub speed: f64,
-    /// What company costs.
+    /// The cost of concurrency.
     pub efficiency: Efficiency,
     /// Whether the operating system shares the processor evenly.
     pub even: bool,
-    /// Requests handled at once; the rest wait in line for a thread. `None`: no end.
+    /// Requests handled at once; the rest wait for a thread. `None`: unlimited.
     pub threads: Option<u32>,
-    /// Connections to others: this many requests wait for others at once, the rest wait in line for
-    /// a connection. `None`: unlimited.
+    /// Connections to other systems: this many requests wait for them at once, the rest wait for a
+    /// connection. `None`: unlimited.
     pub connections: Option<u32>,
     /// a0, seconds.
     pub accept: f64,
@@ -28,14 +28,14 @@ pub struct Machine {
 /// The most points of a measured curve.
 pub const POINTS_MAX: usize = 16;
 
-/// A measured curve: memory units in service, ascending, and the efficiency there, above 0. The
-/// first and the last hold beyond the ends.
+/// A measured curve: memory units in service, ascending, and the efficiency there, above 0. Beyond
+/// its ends, the first and the last efficiency hold.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Curve(Vec<(f64, f64)>);
 
 impl Curve {
-    /// Returns the curve through `points`; `None` where there are none or more than [`POINTS_MAX`],
-    /// memory does not rise from one to the next, or an efficiency is not above 0.
+    /// Returns the curve through `points`. `None` if there are none or more than [`POINTS_MAX`],
+    /// memory does not rise from each to the next, or an efficiency is not above 0.
     pub fn through(points: &[(f64, f64)]) -> Option<Curve> {
         let rise = points.windows(2).all(|pair| pair[0].0 < pair[1].0);
         let positive = points.iter().all(|(_, efficiency)| *efficiency > 0.0);
@@ -45,7 +45,7 @@ impl Curve {
         Some(Curve(points.to_vec()))
     }
 
-    /// Between two points what a second of work costs, 1/E, is straight, as in (3).
+    /// Between two points the cost of a second of work, 1/E, is linear, as in (3).
     pub(super) fn at(&self, memory: f64) -> f64 {
         let Curve(points) = self;
         let above = points.partition_point(|(at, _)| *at <= memory);
@@ -69,7 +69,7 @@ pub enum Efficiency {
     Knee {
         /// Memory units in service up to which it costs nothing.
         knee: f64,
-        /// How fast efficiency falls beyond, per unit.
+        /// How fast efficiency falls above the knee, per unit.
         slope: f64,
         /// The least efficiency.
         floor: f64,
@@ -78,18 +78,18 @@ pub enum Efficiency {
     Heap {
         /// Size of the heap, in the same unit as the memory of requests.
         heap: f64,
-        /// What the application holds at rest.
+        /// Memory that the application holds at rest.
         resting: f64,
-        /// Seconds of collection per second of work where half of the heap is live.
+        /// Seconds of collection per second of work when half of the heap is live.
         cost: f64,
         /// The least efficiency.
         floor: f64,
     },
     /// (5).
     Scalability {
-        /// Share of the work that must be done alone.
+        /// Share of the work that must be serial.
         contention: f64,
-        /// Cost of each pair's agreement.
+        /// Cost of coordination between each pair.
         coherency: f64,
     },
     /// (6).
@@ -112,12 +112,12 @@ impl Default for Machine {
 }
 
 impl Machine {
-    /// Returns the most CPU seconds of work that can be done per second, at whatever number at
-    /// once, by requests that hold `memory` each on average.
+    /// Returns the most CPU seconds of work per second, at the best concurrency, by requests that
+    /// hold `memory` each on average.
     pub fn work_per_second_max(&self, memory: f64) -> f64 {
         let most = match self.efficiency {
             Efficiency::Scalability { .. } | Efficiency::Measured(_) => AT_ONCE_MAX,
-            // With every core at work another request only adds its memory.
+            // Once every core works, another request only adds its memory.
             Efficiency::Flat | Efficiency::Knee { .. } | Efficiency::Heap { .. } => self.cores.ceil() as u32,
         };
         (1..=most)
@@ -125,7 +125,7 @@ impl Machine {
             .fold(0.0, f64::max)
     }
 
-    /// Returns CPU seconds of work done per second by `jobs` holding `memory`.
+    /// Returns the CPU seconds of work per second of `jobs` that hold `memory`.
     pub fn work_per_second(&self, jobs: usize, memory: f64) -> f64 {
         let n = jobs as f64;
         let efficiency = match self.efficiency {

@@ -1,4 +1,4 @@
-//! Few jobs on machines whose answer can be worked out by hand.
+//! Few jobs on machines whose results can be computed by hand.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn job(id: u64, memory: f64) -> Job {
     Job { id, elsewhere: 0.0, cpu: 0.4, memory, lock: None }
 }
 
-/// Plays `node` until it is idle; returns how many ended, and when the last.
+/// Plays `node` until it is idle; returns how many requests ended, and when the last one did.
 fn drain(node: &mut Node) -> (usize, f64) {
     let (mut count, mut last) = (0, 0.0);
     while let Some(next) = node.poll_timeout() {

@@ -1,4 +1,4 @@
-//! What visitors had of a run of the gate, counted as it goes.
+//! Results of a gate's run for the visitors, counted while it runs.
 
 use super::timeline::Timeline;
 use suimon_gate::{Gate, Output};
@@ -6,36 +6,36 @@ use suimon_model::{Duration, Instant, Quantity, RouteId, Subject};
 use suimon_record::Header;
 use suimon_statistics::Histogram;
 
-/// What visitors had of it.
+/// Results of a run for the visitors.
 #[derive(Clone, Debug, Default)]
 pub struct Figures {
-    /// Requests that came.
+    /// Requests that arrived.
     pub offered: u64,
     /// Requests that were admitted to the application.
     pub admitted: u64,
-    /// Requests that were refused: sent away without a place.
+    /// Requests that were refused, without a position in line.
     pub refused: u64,
-    /// Requests that were shown a place in line, or begun from there.
+    /// Requests answered with a position in line, or that began the session of their position.
     pub waiting_pages: u64,
     /// Requests abandoned while they waited: their clients disconnected.
     pub abandoned: u64,
-    /// Requests that did not come, or not before the end, as their session was turned away or late:
-    /// in a what-if only.
+    /// In a what-if only: requests that did not arrive, or not before the end, because their
+    /// session was turned away or late.
     pub not_come: u64,
-    /// Mean time that those admitted had waited.
+    /// Mean wait of the admitted requests.
     pub wait_mean: Duration,
-    /// The time that 95 % of them had waited at most.
+    /// Their wait's 95th percentile.
     pub wait_p95: Duration,
     /// Every route, in the order of ids.
     pub routes: Vec<RouteFigures>,
 }
 
-/// What a route's gate did.
+/// The results of one route.
 #[derive(Clone, Debug)]
 pub struct RouteFigures {
-    /// As metrics name it.
+    /// Its name in metrics.
     pub name: String,
-    /// Mean limit over time; `None` where none was held.
+    /// Mean limit over time; `None` if it had none.
     pub limit_mean: Option<f64>,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Counter {
     counts: Figures,
     waits: Histogram,
     limits: Vec<Limit>,
-    /// Where what happened over time is kept, too.
+    /// Also records a timeline, if there is one.
     pub(super) timeline: Option<Timeline>,
 }
 
@@ -61,9 +61,9 @@ struct Limit {
 }
 
 impl Counter {
-    /// Begins with a gate as a segment begins with it.
+    /// Begins with the gate as it is at the beginning of a segment.
     pub(super) fn enter(&mut self, gate: &Gate, header: &Header) {
-        // Routes of another run may be others: those of the same name and place go on.
+        // Another run may have other routes: those with the same name and index continue.
         for (index, route) in gate.snapshot(header.at).routes.iter().enumerate() {
             let name = header.routes.get(index).cloned().unwrap_or_else(|| format!("route {index}"));
             match self.limits.get_mut(index).filter(|limit| limit.name == name) {
@@ -76,7 +76,7 @@ impl Counter {
         }
     }
 
-    /// Takes in the route that was declared last.
+    /// Adds the route that was declared last.
     pub(super) fn declare(&mut self, now: Instant, gate: &Gate, name: String) {
         let snapshot = gate.snapshot(now);
         let limit = snapshot.routes.last().and_then(|route| route.limit);
@@ -84,7 +84,7 @@ impl Counter {
         self.limits.push(Limit::new(name, now, limit.map(f64::from)));
     }
 
-    /// Takes in that the number of `route` is another one's.
+    /// Notes that the number of `route` now belongs to another route.
     pub(super) fn renew(&mut self, now: Instant, gate: &Gate, route: RouteId, name: String) {
         if let Some(limit) = self.limits.get_mut(route.index()) {
             *limit = Limit::new(name, now, gate.limit(route).map(f64::from));
@@ -120,12 +120,12 @@ impl Counter {
         }
     }
 
-    /// Takes note that limits were in force until `now`.
+    /// Notes that limits were in force until `now`.
     pub(super) fn until(&mut self, now: Instant) {
         self.limits.iter_mut().for_each(|limit| limit.advance(now));
     }
 
-    /// Ends a run, whose clock nothing after it has.
+    /// Ends a run; the next one has a clock of its own.
     pub(super) fn leave(&mut self, now: Instant) {
         self.until(now);
     }

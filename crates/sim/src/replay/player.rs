@@ -1,5 +1,5 @@
-//! The gate of one run of a recording: it is told what happened, and what came of its requests is
-//! remembered.
+//! The gate of one run of a recording: it takes the recorded events, and remembers what happened to
+//! its requests.
 
 use super::figures::Counter;
 use super::{ReplayError, STAYS_MAX};
@@ -8,10 +8,10 @@ use suimon_gate::{Gate, InLine, Output, Permit, Refusal};
 use suimon_model::{Duration, Instant, Outcome, Record, RequestId, RouteId, SessionId};
 use suimon_record::{Answers, Event, Header, Segment};
 
-/// More routes, or kinds, than any gateway has.
+/// The most routes, or kinds, of a recording; no gateway has more.
 const ROUTES_MAX: usize = 12_000;
 const KINDS_MAX: usize = 64;
-/// What a request took that was never started, where no other was before it.
+/// The assumed service time of a request that never started, if no other request gives one.
 const SERVICE_ASSUMED: Duration = Duration::from_millis(100);
 
 /// The gate of one run.
@@ -26,33 +26,33 @@ pub(super) struct Player {
     pub(super) now: Instant,
     routes: usize,
     kinds: usize,
-    /// For a what-if: where in the list a request is that is in the gate, and what the last one of
-    /// each route took.
+    /// For a what-if: the index in the list of each request in the gate, and the last service time
+    /// of each route.
     pub(super) places: BTreeMap<RequestId, usize>,
     services: Vec<Option<Duration>>,
 }
 
-/// What became of a request in the recording.
+/// What happened to a request in the recording.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stay {
     pub(super) request: RequestId,
     pub(super) route: RouteId,
     pub(super) started: Option<Instant>,
-    /// What it took; where it was never started, what it is taken to have taken; `None`: it was not
-    /// over at the end.
+    /// Its service time, or an assumed one if it never started; `None`: it had not ended at the
+    /// end.
     pub(super) service: Option<Duration>,
     pub(super) outcome: Outcome,
     /// The session it began or belonged to.
     pub(super) session: Option<SessionId>,
-    /// When its client left, if it did.
+    /// When its client disconnected, if it did.
     pub(super) left: Option<Instant>,
     pub(super) was_refused: bool,
-    /// Since when it has been paused, and the time before that in which its client was waited for.
+    /// Since when it is suspended, and how long its client was waited for before that.
     paused: Option<Instant>,
     slept: Duration,
 }
 
-/// Why a gate was not told of an event.
+/// Why an event was not passed to the gate.
 pub(super) enum Refused {
     Error(ReplayError),
     Differs(&'static str),
@@ -84,7 +84,7 @@ impl Player {
         self.run == header.run && self.segment + 1 == header.segment && self.begun <= header.at
     }
 
-    /// Tells the gate of one event, and takes in what it answers.
+    /// Passes one event to the gate, and takes in its outputs.
     pub(super) fn tell(
         &mut self,
         now: Instant,
@@ -201,7 +201,7 @@ impl Player {
                 Output::Refuse(Refusal { request, .. }) | Output::Wait(InLine { request, .. }) => {
                     if let Some(stay) = self.stay_of(request, &mut stays) {
                         stay.was_refused = true;
-                        // It asked for nothing but that its session begins.
+                        // The request only asked for its session to begin.
                         if begun.is_some() {
                             (stay.session, stay.started) = (begun, Some(now));
                         }
@@ -232,7 +232,7 @@ impl Player {
         self.places.remove(&request);
     }
 
-    /// Takes note that a request is gone that was never started. Returns whether it was there.
+    /// Notes that a request that never started has ended. Returns whether it was in the gate.
     fn forget(&mut self, request: RequestId, stays: &mut Option<&mut Vec<Stay>>) -> bool {
         let Some(stays) = stays else { return true };
         let Some(place) = self.places.remove(&request) else { return false };
@@ -247,7 +247,7 @@ impl Player {
         stays.as_deref_mut()?.get_mut(*place)
     }
 
-    /// Remembers the requests that are in the gate when it begins.
+    /// Remembers the requests that are in the gate at the beginning.
     pub(super) fn remember_all(&self, stays: &mut Vec<Stay>) -> Result<(), ReplayError> {
         for inside in self.gate.inside() {
             let started = self.tokens.contains_key(&inside.request).then_some(self.now);
@@ -284,7 +284,7 @@ fn remember(stays: &mut Vec<Stay>, stay: Stay) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Succeeds if a gate with this number of `routes` and `kinds` can be told of this.
+/// Returns `Ok` if a gate with this number of `routes` and `kinds` can take the event.
 pub(super) fn check(event: &Event, routes: usize, kinds: usize) -> Result<(), ReplayError> {
     use suimon_gate::Membership::{Drawing, Member, Newcomer, Placed, WithoutLine};
     let impossible = |why| Err(ReplayError::Impossible(why));

@@ -1,4 +1,4 @@
-//! Recordings of a gate under visitors that nobody planned, played again and played otherwise.
+//! Recordings of a gate with random visitors, played again and played with other settings.
 
 mod world;
 
@@ -14,8 +14,8 @@ use suimon_model::{KindId, Limit, Outcome, RouteId, SessionId, seconds};
 use suimon_record::{Encoder, Event, Header, NAME_BYTES_MAX, SegmentEnd};
 use world::{ROUTES, World, session_of};
 
-/// Forty seconds of a gate with a line, whose application speaks and whose operator stops it now
-/// and then, in two segments.
+/// Forty seconds of a gate with a line, in two segments. The application sends signals, and the
+/// operator stops the line now and then.
 fn recording_of_a_line() -> Vec<Vec<u8>> {
     let kind = KindParams {
         line: Some(suimon_line::Params::default()),
@@ -70,7 +70,7 @@ fn a_recording_played_again_is_the_same_to_the_last_bit() {
     assert!(figures.admitted > 900 && figures.wait_p95 > figures.wait_mean, "{figures:?}");
     assert!(figures.routes.iter().all(|route| route.limit_mean.is_some_and(|limit| limit >= 1.0)));
 
-    // Without what came before, and with a hole, too: each segment has the state it begins with.
+    // Without the segments before, and with a gap: each segment has the state it begins with.
     for part in [&segments[1..], &segments[2..]] {
         assert!(played(part).divergence.is_none());
     }
@@ -135,7 +135,7 @@ fn what_happened_over_time_adds_up_to_what_happened() {
         (by_route(|route| route.waits.count()), by_route(|route| route.abandoned)),
         (figures.admitted, sum(|bin| bin.abandoned))
     );
-    // Each visitor who came is done, or was still there at the end.
+    // Each visitor who came has finished, or was still there at the end.
     let done = by_route(|route| {
         route.completed + route.failed + route.abandoned + route.refused + route.waiting_pages
     });
@@ -153,7 +153,7 @@ fn what_happened_over_time_adds_up_to_what_happened() {
     assert!(timeline.changes.iter().all(|change| change.at <= timeline.seconds()));
     assert!((timeline.seconds() - replay.span.as_secs_f64()).abs() < 1e-6 && timeline.restarts.is_empty());
 
-    // With a hole it is two runs, drawn one after the other.
+    // With a gap it is two runs, drawn one after the other.
     let mut holed = Replay::for_timeline();
     for bytes in [&segments[0], &segments[2]] {
         holed.play(&Segment::read(bytes).unwrap()).unwrap();
@@ -171,7 +171,7 @@ fn what_happened_over_time_adds_up_to_what_happened() {
 fn a_long_recording_has_no_more_bins_than_a_picture_can_show() {
     let mut world = World::new(Params::default(), 7);
     world.play(3.0);
-    // Then nobody for an hour.
+    // After that no visitors for an hour.
     for _ in 0..3600 {
         world.now += seconds(1.0);
         world.push(&Event::Timeout);
@@ -202,7 +202,7 @@ fn another_gate_is_noticed_and_the_moment_told() {
     let divergence = replay.divergence.expect("in another order it decides otherwise");
     assert!(divergence.after < divergence.until && divergence.segment == 1, "{divergence:?}");
 
-    // A state that is not the one the segment before ended in.
+    // A state that differs from the one in which the segment before ended.
     let mut replay = Replay::new();
     replay.play(&Segment::read(&segments[0]).unwrap()).unwrap();
     let mut next = Segment::read(&segments[1]).unwrap();
@@ -236,7 +236,7 @@ fn another_setting_shows_in_the_figures() {
 
     let everybody = SessionLawKind::Open;
     let (open, ..) = what_if(Params { session_law: everybody, ..Params::default() }, &segments, &recorded);
-    // Who would have waited for longer than anybody stays is turned away at the route, whatever the
+    // Requests that would wait longer than any visitor stays are turned away at the route, with any
     // session law.
     assert!(open.refused < before.refused / 2, "{open:?} {before:?}");
     assert!(open.admitted != before.admitted || open.wait_mean != before.wait_mean, "{open:?}");
@@ -297,7 +297,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         3 => Just(Event::Timeout),
         1 => Just(Event::Drain),
         1 => any::<bool>().prop_map(Event::Application),
-        // Most are requests: an end of what was never admitted ends the replay.
+        // Most are requests: an end of a request that was never admitted ends the replay.
         9 => (0u32..3, session)
             .prop_map(|(route, session)| Event::Arrival(Arrival { route: RouteId(route), session })),
         1 => request().prop_map(Event::Departure),
@@ -337,7 +337,7 @@ fn gate_of_three_kinds() -> Gate {
     gate
 }
 
-/// Tells a gate whatever it is told, as far as there is a request to be told of, and records it.
+/// Passes the events to a gate, as far as their requests exist, and records them.
 fn recording_of(events: &[(u32, Event)]) -> Vec<u8> {
     let mut gate = gate_of_three_kinds();
     let mut file = suimon_record::begin(&Header::default(), &gate.save().unwrap());
@@ -346,7 +346,7 @@ fn recording_of(events: &[(u32, Event)]) -> Vec<u8> {
     for (passed, event) in events {
         now += Duration::from_nanos(u64::from(*passed));
         let pick = |request: RequestId, among: usize| (request.0 as usize).checked_rem(among);
-        // Ids of requests that are there stand in for those that were made up.
+        // Ids of existing requests replace the random ones.
         let event = match event.clone() {
             Event::End(request, outcome) => match pick(request, tokens.len()) {
                 Some(index) => Event::End(tokens[index].request(), outcome),

@@ -1,5 +1,5 @@
-//! What happened over time, for a picture of it: counts in bins, and the gate as it stood at the
-//! end of each.
+//! What happened over time, to be drawn: counts in bins, and the state of the gate at the end of
+//! each bin.
 
 mod parts;
 
@@ -13,50 +13,49 @@ use suimon_line::Position;
 use suimon_model::{Instant, KindId, Outcome, Reason, Record, RequestId, RouteId, Subject};
 use suimon_record::Header;
 
-/// Bins at most: with one more, each two become one. A picture is not much wider.
+/// The most bins; one more, and each two are merged. A picture is hardly wider.
 const BINS_MAX: usize = 480;
-/// Length of a bin at first, seconds.
+/// Initial length of a bin, seconds.
 const WIDTH: f64 = 0.5;
-/// Changes kept; of a longer recording the last are only counted.
+/// The most changes kept; further ones are only counted.
 pub const CHANGES_MAX: usize = 10_000;
 
-/// Places in line whose waits are measured at once; of more the waits are not known.
+/// The most positions in line whose waits are measured at once; waits of further ones are unknown.
 const PLACES_MAX: usize = 1_000_000;
 
-/// What happened over the time played. Time runs on from one run of the gateway to the next,
-/// without the time between.
+/// What happened over the time played. The time continues from one run of the gateway to the next,
+/// without the gap between them.
 #[derive(Clone, Debug)]
 pub struct Timeline {
     /// Length of a bin, seconds; the last one may be shorter.
     pub width: f64,
-    /// From the beginning on.
+    /// The bins, in order of time.
     pub bins: Vec<Bin>,
-    /// Every route that was there, by name.
+    /// Every route that ever existed, by name.
     pub routes: Vec<RouteLine>,
     /// Names of the kinds of session.
     pub kinds: Vec<String>,
-    /// Limits and intervals that were changed, but for the windows of trials, up to
-    /// [`CHANGES_MAX`].
+    /// Changes of limits and intervals, without the windows of trials, up to [`CHANGES_MAX`].
     pub changes: Vec<Change>,
-    /// How often any was changed, windows of trials included.
+    /// The number of all changes, including the windows of trials.
     pub changed: u64,
-    /// How often for which reason, by route or kind.
+    /// The number of changes by reason, for each route and kind.
     pub reasons: BTreeMap<(TimelineSubject, Reason), u64>,
-    /// How many were refused, and why.
+    /// The number of refusals by reason.
     pub refusals: BTreeMap<Reason, u64>,
-    /// What became of visitors: sessions, and the line.
+    /// What happened to visitors: sessions, and the line.
     pub visitors: Visitors,
     /// When runs after the first began, in seconds of the time played.
     pub restarts: Vec<f64>,
     /// Time played, seconds.
     now: f64,
-    /// By id in the run being played: where in the lists it is.
+    /// By id in the current run: the index in `routes`.
     route_of: Vec<usize>,
     kind_of: Vec<usize>,
     inside: BTreeMap<RequestId, Inside>,
-    /// Who stands in line, and since when.
+    /// Positions in line, and since when they wait.
     places: BTreeMap<(KindId, Position), Instant>,
-    /// What the gate had counted when it was looked at last.
+    /// The gate's counts when they were last read.
     counted: Counted,
 }
 
@@ -66,7 +65,7 @@ struct Inside {
     route: usize,
     started: Option<Instant>,
     left: bool,
-    /// When it came, if it would begin a session, and its place, if it has one.
+    /// For a newcomer: when it arrived, and its position, if it has one.
     newcomer: Option<(Instant, Option<(KindId, Position)>)>,
 }
 
@@ -99,7 +98,7 @@ impl Timeline {
         self.now
     }
 
-    /// Begins with the gate that a run begins with, or a segment before which something is missing.
+    /// Begins with the gate at the beginning of a run, or of a segment after a gap.
     pub(super) fn enter(&mut self, gate: &Gate, header: &Header, is_first: bool) {
         if !is_first {
             self.restarts.push(self.now);
@@ -149,7 +148,7 @@ impl Timeline {
         }
     }
 
-    /// Lets time pass to `played` seconds; `gate` is as it was until then.
+    /// Advances the time played to `played` seconds; `gate` is in its state until then.
     pub(super) fn pass(&mut self, played: f64, now: Instant, gate: &Gate) {
         self.now = played;
         while played >= self.width * (self.bins.len() as f64) {
@@ -162,7 +161,7 @@ impl Timeline {
         }
     }
 
-    /// Takes note of the gate as the last bin ends with it.
+    /// Notes the state of the gate at the end of the last bin.
     pub(super) fn look(&mut self, now: Instant, gate: &Gate) {
         let Some(bin) = self.bins.last_mut() else { return };
         let snapshot = gate.snapshot(now);
@@ -202,7 +201,7 @@ impl Timeline {
         bin.gate = moment;
     }
 
-    /// Makes each two bins one.
+    /// Merges each two bins.
     fn halve(&mut self) {
         self.width *= 2.0;
         let mut bins = std::mem::take(&mut self.bins).into_iter();
@@ -293,7 +292,7 @@ impl Timeline {
         }
     }
 
-    /// Takes note of an answer that shows a place, or says that its session has begun.
+    /// Notes an answer that shows a position, or that its session has begun.
     fn waits(&mut self, now: Instant, wait: &InLine) {
         let inside = self.inside.remove(&wait.request);
         if let Some(inside) = inside {
@@ -310,13 +309,13 @@ impl Timeline {
         }
     }
 
-    /// Takes note that a waiting page asks how its place stands.
+    /// Notes a poll by a waiting page.
     pub(super) fn polled(&mut self) {
         self.visitors.polls += 1;
     }
 
-    /// Takes note that the session of somebody begins who came as a newcomer. Whose place has begun
-    /// one before waits for nothing.
+    /// Notes that the session of a newcomer begins. If its position has already begun one, there is
+    /// no wait to record.
     fn begins(&mut self, now: Instant, newcomer: Option<(Instant, Option<(KindId, Position)>)>) {
         let since = match newcomer {
             Some((_, Some(position))) => self.places.remove(&position),
@@ -341,7 +340,7 @@ impl Timeline {
         let Some(of) = of.filter(|_| record.old.to_bits() != record.new.to_bits()) else { return };
         self.changed += 1;
         *self.reasons.entry((of, record.reason)).or_insert(0) += 1;
-        // Windows of trials come and go by the second; what came of a trial is told when it ends.
+        // Windows of trials change every few seconds; the result of a trial is noted when it ends.
         let is_window = matches!(record.reason, Reason::TrialWindow | Reason::BaseWindow);
         if !is_window && self.changes.len() < CHANGES_MAX {
             self.changes.push(Change { at: self.now, of, record: *record });

@@ -1,5 +1,5 @@
-//! Another gate, told of the visitors of a recording. The rules by which what follows from its
-//! answers is made up are in the documentation of the module above.
+//! Another gate that gets the visitors of a recording. The parent module documents the rules for
+//! what follows from its answers.
 
 use super::player::{Stay, check};
 use super::{Counter, DECISIONS_MAX, Figures, Replay, ReplayError};
@@ -9,19 +9,19 @@ use suimon_gate::{Adoption, Arrival, Gate, InLine, Membership, Output, Params, P
 use suimon_model::{Duration, Instant, KindId, Outcome, Record, RequestId, SessionId};
 use suimon_record::{Event, Header, Part, Segment};
 
-/// A recording played to a gate of other settings, after it was played to the recorded one.
+/// A recording played to a gate with other settings, after it was played to the recorded one.
 #[derive(Debug)]
 pub struct WhatIf<'a> {
-    /// What was decided, up to [`DECISIONS_MAX`].
+    /// Decisions, up to [`DECISIONS_MAX`].
     pub decisions: Vec<Record>,
-    /// How much was decided.
+    /// The number of all decisions.
     pub decided: u64,
     /// Hash of all decisions of the last run.
     pub trace: u64,
     with: With<'a>,
-    /// Every request of the recording, in the order in which they came.
+    /// Every request of the recording, in the order of arrival.
     stays: &'a [Stay],
-    /// How many of them have been reached, and how many of those were to come.
+    /// How many of them have been reached, and how many of those were due to arrive.
     reached: usize,
     asked: u64,
     counter: Counter,
@@ -37,31 +37,31 @@ struct Other {
     now: Instant,
     routes: usize,
     kinds: usize,
-    /// Requests that are still in the recorded gate, by what they are called there.
+    /// Requests that are still in the recorded gate, by their ids there.
     recorded: BTreeMap<RequestId, usize>,
-    /// Requests that are in this gate, by what they are called here.
+    /// Requests that are in this gate, by their ids here.
     here: BTreeMap<RequestId, usize>,
     counterparts: BTreeMap<usize, Counterpart>,
-    /// What happens at other moments than in the recording; numbered, so that of two at once the
-    /// first comes first.
+    /// What happens at other moments than recorded; numbered, so that events of one moment keep
+    /// their order.
     later: BTreeMap<(Instant, u64), Later>,
     numbered: u64,
-    /// Requests that came at other moments: what the recording says of their clients' leaving is
-    /// for another time too.
+    /// Requests that arrived at other moments than recorded, so that their clients disconnect at
+    /// other moments, too.
     on_own_time: BTreeSet<usize>,
-    /// What became of sessions that began in the recording.
+    /// What happened to sessions that began in the recording.
     sessions: BTreeMap<SessionId, Fate>,
-    /// Later requests of sessions that have not begun here, and when they came.
+    /// Later requests of sessions that have not begun here, and when they arrived.
     pending: BTreeMap<SessionId, Vec<(Instant, usize, Arrival)>>,
-    /// Sessions that were turned away here, and when they began in the recording.
+    /// Sessions that are turned away here, and when they began in the recording.
     turned_away: VecDeque<(KindId, SessionId, Instant)>,
-    /// Newcomers who did not get in in the recording, and those of them who did here and then asked
-    /// for nothing.
+    /// Newcomers who were not admitted in the recording, and the sessions of those admitted here,
+    /// for which the recording has no requests.
     unknown: BTreeMap<usize, KindId>,
     idle: VecDeque<(KindId, SessionId, Instant)>,
 }
 
-/// What happens at another moment than in the recording.
+/// What happens at another moment than recorded.
 #[derive(Clone, Copy, Debug)]
 enum Later {
     End(usize),
@@ -69,29 +69,29 @@ enum Later {
     Leave(usize),
 }
 
-/// A request of the recording, as this gate has it.
+/// A request of the recording, in this gate.
 #[derive(Debug)]
 enum Counterpart {
     Waiting(RequestId),
-    /// In the application. `as_recorded`: started at the recorded moment, so that it ends at the
-    /// recorded moment too.
+    /// In the application. `as_recorded`: started at the recorded moment, and so ends at the
+    /// recorded moment.
     Running {
         permit: Permit,
         as_recorded: bool,
     },
 }
 
-/// What became of a session that began in the recording.
+/// What happened here to a session that began in the recording.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
-    /// The request at this place would begin it and waits.
+    /// The request with this index would begin it, and waits.
     Waits(usize, KindId),
-    /// It is called so here, and began so much later.
+    /// The session's id here, and how much later it began.
     LetIn(SessionId, Duration),
     TurnedAway,
 }
 
-/// What settings are tried in place of recorded ones; see [`WhatIf::new`].
+/// The settings to try in place of recorded ones; see [`WhatIf::new`].
 type InPlaceOf<'a> = dyn Fn(&Params) -> Option<Params> + 'a;
 struct With<'a>(Box<InPlaceOf<'a>>);
 
@@ -102,9 +102,9 @@ impl fmt::Debug for With<'_> {
 }
 
 impl<'a> WhatIf<'a> {
-    /// Returns a gate of other settings that has been told nothing. `with` says what they are where
-    /// others were in force in the recording; `None`: the two cannot be together. `recorded` is the
-    /// recording, played to its end by a [`Replay::for_what_if`].
+    /// Returns a gate with other settings that has played nothing yet. `with` maps the settings in
+    /// force in the recording to those to try; `None`: the two cannot be combined. `recorded` is
+    /// the recording, played to its end by a [`Replay::for_what_if`].
     pub fn new(with: impl Fn(&Params) -> Option<Params> + 'a, recorded: &'a Replay) -> Self {
         let stays = recorded.stays.as_deref().unwrap_or_default();
         WhatIf {
@@ -120,10 +120,11 @@ impl<'a> WhatIf<'a> {
         }
     }
 
-    /// Plays one segment, of those that were played to the recorded gate, in the same order.
+    /// Plays one segment. All segments that were played to the recorded gate must follow, in the
+    /// same order.
     ///
     /// # Errors
-    /// Returns [`ReplayError`] where it cannot be played on.
+    /// Returns [`ReplayError`] if it cannot continue.
     pub fn play(&mut self, segment: &Segment<'_>) -> Result<(), ReplayError> {
         self.enter(segment)?;
         for part in segment.parts() {
@@ -140,7 +141,7 @@ impl<'a> WhatIf<'a> {
         Ok(())
     }
 
-    /// Returns what visitors had of it.
+    /// Returns the results for the visitors.
     pub fn figures(&self) -> Figures {
         let figures = self.counter.figures();
         Figures { not_come: self.asked.saturating_sub(figures.offered), ..figures }
@@ -220,7 +221,7 @@ impl<'a> WhatIf<'a> {
                 other.routes += 1;
                 self.counter.declare(now, &other.gate, name);
             }
-            // Somebody may be there whom the recorded gate had let go.
+            // This gate may still have a request there, although the recorded gate had none.
             Event::Renewed { route, mode, name } => {
                 other.gate.renew_route(now, route, mode);
                 self.counter.renew(now, &other.gate, route, name);
@@ -237,7 +238,8 @@ impl<'a> WhatIf<'a> {
             Event::Drain => other.gate.drain(now),
             Event::Application(is_up) => other.gate.handle_application(now, is_up),
             Event::Adopt(adoption) => {
-                // Where they cannot be together with those that are tried, those before stay.
+                // If the adopted settings cannot be combined with those to try, the former ones
+                // stay.
                 let params = (self.with.0)(&adoption.params).unwrap_or_else(|| other.gate.params().clone());
                 other.gate.adopt(now, &Adoption { params, ..*adoption });
             }
@@ -259,7 +261,7 @@ impl<'a> WhatIf<'a> {
         Ok(())
     }
 
-    /// Does what was put off until `now`.
+    /// Does what is due by `now` but not in the recording.
     fn do_until(&mut self, other: &mut Other, now: Instant) {
         while let Some(entry) = other.later.first_entry().filter(|entry| entry.key().0 <= now) {
             let at = entry.key().0;
@@ -299,7 +301,7 @@ impl<'a> WhatIf<'a> {
                 | Membership::Entering { kind, .. },
             ) => other.expect(place, kind, stay),
             Some(Membership::Member { session, .. }) => match other.sessions.get(&session).copied() {
-                // It began before the recording, and is known by the same number here.
+                // It began before the recording, and has the same id here.
                 None => {}
                 Some(Fate::Waits(..) | Fate::TurnedAway) => {
                     other.pending.entry(session).or_default().push((now, place, arrival));
@@ -356,7 +358,7 @@ impl<'a> WhatIf<'a> {
         }
     }
 
-    /// Takes in what the gate answers, and what follows from it.
+    /// Takes in the gate's outputs, and does what follows from them.
     fn take_in(&mut self, other: &mut Other, now: Instant) {
         while let Some(output) = other.gate.poll_output() {
             self.counter.answered(now, &output);
@@ -396,8 +398,8 @@ impl<'a> WhatIf<'a> {
         }
     }
 
-    /// If the request would have begun a session, that does not begin: somebody else may do what it
-    /// did.
+    /// If the request would have begun a session, that session does not begin; another one may take
+    /// its requests over.
     fn turn_away(&mut self, other: &mut Other, now: Instant, place: usize) {
         other.unknown.remove(&place);
         let Some(Stay { session: Some(session), started: Some(started), .. }) = self.stays.get(place) else {
@@ -420,8 +422,8 @@ impl Other {
         self.run == header.run && self.segment + 1 == header.segment
     }
 
-    /// Returns a request that is in the application here as it was in the recording, as this gate
-    /// knows it.
+    /// Returns this gate's id of a request, if it is in the application here since its recorded
+    /// start.
     fn as_recorded(&self, request: RequestId) -> Option<RequestId> {
         match self.counterparts.get(self.recorded.get(&request)?)? {
             Counterpart::Running { permit, as_recorded: true } => Some(permit.request()),
@@ -434,7 +436,7 @@ impl Other {
         self.later.insert((until, self.numbered), what);
     }
 
-    /// Takes note of a newcomer.
+    /// Notes a newcomer.
     fn expect(&mut self, place: usize, kind: KindId, stay: &Stay) {
         match stay.session {
             Some(session) => _ = self.sessions.insert(session, Fate::Waits(place, kind)),
@@ -442,7 +444,7 @@ impl Other {
         }
     }
 
-    /// Takes note that a request was started which, if it was a newcomer's, began `session`.
+    /// Notes that a request started; if it was a newcomer's, it began `session`.
     fn let_in(&mut self, now: Instant, place: usize, stay: &Stay, session: SessionId) {
         if let Some(kind) = self.unknown.remove(&place) {
             return match take_first(&mut self.turned_away, kind) {
@@ -457,7 +459,7 @@ impl Other {
         }
     }
 
-    /// Lets `session` do from now on what `recorded` did, so much later.
+    /// Makes `session` send the requests of `recorded` from now on, later by `shift`.
     fn follow(&mut self, now: Instant, recorded: SessionId, session: SessionId, shift: Duration) {
         self.sessions.insert(recorded, Fate::LetIn(session, shift));
         for (at, place, arrival) in self.pending.remove(&recorded).unwrap_or_default() {
@@ -475,7 +477,7 @@ impl Other {
     }
 }
 
-/// Takes out the first of `kind`.
+/// Removes and returns the first entry of `kind`.
 fn take_first(
     list: &mut VecDeque<(KindId, SessionId, Instant)>,
     kind: KindId,
@@ -484,7 +486,7 @@ fn take_first(
     list.remove(index).map(|(_, session, at)| (session, at))
 }
 
-/// Returns the same request, of another session.
+/// Returns the same request for another session.
 fn of(other: SessionId, mut arrival: Arrival) -> Arrival {
     if let Some(Membership::Member { session, .. }) = &mut arrival.session {
         *session = other;

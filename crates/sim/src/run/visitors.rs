@@ -1,5 +1,5 @@
-//! What the visitors of a run do: they come, ask, are answered, wait in line, give up and come
-//! again.
+//! What the visitors of a run do: they arrive, send requests, get answers, wait in line, give up
+//! and return.
 
 use super::{Event, PLACES, Run};
 use suimon_gate::{Arrival, InLine, Membership};
@@ -7,18 +7,18 @@ use suimon_line::{Position, PositionStatus};
 use suimon_model::{Duration, Instant, KindId, RequestId, Rng, SessionId};
 use suimon_workload::{Next, StepOutcome as Answer, Visitor};
 
-/// A newcomer held for longer at the session gate has noticed.
+/// A newcomer who is held for longer than this at the session gate notices the delay.
 const HELD_LONG: Duration = Duration::from_secs(1);
-/// A visitor whose turn it is, and who was held as long as is good for a connection, comes again
-/// after this.
+/// Time after which a called visitor asks again, if its request was held for as long as a
+/// connection should be.
 const CALLED_AGAIN: Duration = Duration::from_secs(1);
 
 pub(super) struct User {
     rng: Rng,
     pub(super) visitor: Visitor,
-    /// The session he is in, as his cookies say, ...
+    /// The session named by the user's cookies, ...
     pub(super) session: Option<(KindId, SessionId)>,
-    /// ... or his place in line.
+    /// ... or the user's position in line.
     pub(super) position: Option<Position>,
     request: Option<RequestId>,
     /// Sessions played, this one included.
@@ -27,7 +27,7 @@ pub(super) struct User {
 }
 
 impl Run<'_> {
-    /// Lets in everybody who starts now.
+    /// Starts all users who are due now.
     pub(super) fn begin(&mut self, now: Instant) {
         while let Some(start) = self.starts.next_if(|start| start.at <= now) {
             if self.users_now >= self.workload.arrivals.users_max() as usize {
@@ -112,7 +112,7 @@ impl Run<'_> {
             return Ok(());
         };
         if user.visitor.step_number() == 0 {
-            // The answer that would have brought the lease was not waited for.
+            // The user did not wait for the answer with the lease.
             user.session = None;
         }
         self.owners.remove(&request);
@@ -146,7 +146,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A visitor's request has ended; he goes on, or comes again, or is gone.
+    /// A visitor's request has ended; the visitor goes on, returns later, or leaves.
     pub(super) fn answered(&mut self, now: Instant, index: usize, answer: Answer) {
         let user = self.users[index].as_mut().expect("an answered user is there");
         user.request = None;
@@ -169,7 +169,7 @@ impl Run<'_> {
     }
 }
 
-/// Returns the session that a place begins: the same for every client that presents it.
+/// Returns the session that a position begins: the same for every client that presents it.
 fn session_of(seed: u64, kind: KindId, position: Position) -> SessionId {
     let position = position.number << 8 | u64::from(kind.0) << 2 | position.lane.index() as u64;
     SessionId(Rng::stream(seed ^ PLACES, position).bits())

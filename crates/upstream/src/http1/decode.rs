@@ -1,8 +1,8 @@
-//! Responses out of bytes: heads, and bodies as they are framed (RFC 9112, sections 4 to 7).
+//! Decodes responses: heads, and bodies by their framing (RFC 9112, sections 4 to 7).
 //!
-//! Nothing here reads or waits: a decoder is given what has come and says what it is, or that there
-//! is not enough of it yet. What could be read in two ways is refused: the application is trusted
-//! to mean well, not to be free of bugs.
+//! Nothing here reads or waits: a decoder gets what has arrived and returns what it means, or that
+//! more is needed. Whatever could be read in two ways is refused: the application is trusted to
+//! mean well, not to be free of bugs.
 
 use bytes::{Buf, Bytes, BytesMut};
 use http::header::{CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
@@ -15,10 +15,10 @@ use suimon_message::lists::list;
 
 /// The most headers of a response.
 const HEADERS_MAX: usize = 128;
-/// The most trailers of a response, and their length in bytes.
+/// The most trailers of a response, and the most bytes of all of them.
 const TRAILERS_MAX: usize = 32;
 const TRAILER_BYTES_MAX: usize = 8 << 10;
-/// The longest line that tells a chunk's size, with its extensions, in bytes.
+/// The longest line with a chunk's size and its extensions, in bytes.
 const CHUNK_LINE_MAX: usize = 1 << 10;
 
 /// What is wrong with a response.
@@ -34,48 +34,48 @@ pub(super) struct Head {
     pub(super) persists: bool,
 }
 
-/// How the rest of a body is told from what follows it.
+/// How the end of a body is found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Framing {
-    /// So many bytes; none: the body is over.
+    /// This many bytes; 0: the body is over.
     Length(u64),
-    /// Chunks, the line with the next one's size first.
+    /// Chunks; the line with the next one's size is due.
     ChunkSize,
-    /// So many bytes of a chunk.
+    /// This many bytes of a chunk are left.
     ChunkData(u64),
-    /// The end of a chunk's line.
+    /// The line end behind a chunk.
     ChunkEnd,
-    /// What stands behind the last chunk.
+    /// What follows the last chunk.
     Trailers,
     /// All until the connection closes.
     UntilClose,
 }
 
-/// What a decoder made of the bytes it was given.
+/// What a decoder found in the bytes.
 #[derive(Debug)]
 pub(super) enum Step {
     Frame(Frame<Bytes>),
-    /// Nothing yet: more has to come.
+    /// Nothing yet; it needs more bytes.
     More,
     Over,
 }
 
-/// Finds the end of a head in bytes that come piece by piece, looking at each only once.
+/// Finds the end of a head in bytes that arrive piece by piece, reading each byte only once.
 #[derive(Default, Debug)]
 pub(super) struct HeadEnd {
     seen: usize,
 }
 
 impl HeadEnd {
-    /// Returns the length of the head `bytes` begin with, empty line included, if all of it is
-    /// there.
+    /// Returns the length of the head at the beginning of `bytes`, including its empty line, if it
+    /// is complete.
     pub(super) fn find(&mut self, bytes: &[u8]) -> Option<usize> {
         for at in memchr::memchr_iter(b'\n', &bytes[self.seen..]) {
             let next = self.seen + at + 1;
             match &bytes[next..] {
                 [b'\n', ..] => return Some(next + 1),
                 [b'\r', b'\n', ..] => return Some(next + 2),
-                // What follows has not come: look at this line's end again.
+                // The next byte has not arrived: read this line's end again.
                 [] | [b'\r'] => {
                     self.seen = next - 1;
                     return None;
@@ -89,7 +89,7 @@ impl HeadEnd {
 }
 
 impl Head {
-    /// Returns what `bytes` say, a whole head, in response to a request by `method`.
+    /// Parses `bytes`, a whole head, as the response to a request by `method`.
     pub(super) fn parse(bytes: &Bytes, method: &Method) -> Result<Self, Malformed> {
         let mut lines = [const { MaybeUninit::uninit() }; HEADERS_MAX];
         let mut response = httparse::Response::new(&mut []);
@@ -111,18 +111,18 @@ impl Head {
         parts.headers = headers(bytes, response.headers)?;
         let length = length(&parts.headers)?;
         if let Some(length) = length.filter(|_| says_length_twice(&parts.headers)) {
-            // The same length several times is passed on once.
+            // The same length given several times is passed on once.
             parts.headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
         }
         let framing = framing(&parts, length, method)?;
-        // Both ways to tell the length: the coding counts, and a sender of both is not to be
-        // believed twice.
+        // With both ways to give the length, the transfer coding counts; the connection is not used
+        // again.
         let is_ambiguous = framing == Framing::ChunkSize && parts.headers.remove(CONTENT_LENGTH).is_some();
         let persists = persists(&parts) && framing != Framing::UntilClose && !is_ambiguous;
         Ok(Head { parts, framing, persists })
     }
 
-    /// Returns whether the response itself is still to come.
+    /// Returns whether this is an interim response, and the response itself is still to come.
     pub(super) fn is_interim(&self) -> bool {
         self.parts.status.is_informational() && self.parts.status != StatusCode::SWITCHING_PROTOCOLS
     }
@@ -132,7 +132,7 @@ impl Framing {
     /// No more to come.
     pub(super) const OVER: Framing = Framing::Length(0);
 
-    /// Takes the next frame out of `bytes`, the first of which are the next of the body.
+    /// Takes the next frame from `bytes`, which continue the body.
     pub(super) fn next(&mut self, bytes: &mut BytesMut) -> Result<Step, Malformed> {
         loop {
             *self = match self {
@@ -168,7 +168,7 @@ impl Framing {
     }
 }
 
-/// Takes at most `left` bytes, and counts them off.
+/// Takes at most `left` bytes, and reduces `left` by as many.
 fn take(bytes: &mut BytesMut, left: &mut u64) -> Option<Bytes> {
     let count = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
     if count == 0 {
@@ -199,7 +199,8 @@ fn framing(parts: &Parts, length: Option<u64>, method: &Method) -> Result<Framin
     }
     let mut codings = parts.headers.get_all(TRANSFER_ENCODING).iter();
     if let Some(coding) = codings.next() {
-        // Any other coding would reach the client as if it were none: the header ends at this hop.
+        // The header ends at this hop, so the client would take a body in any other coding for a
+        // plain one.
         let is_chunked = coding.as_bytes().eq_ignore_ascii_case(b"chunked") && codings.next().is_none();
         return match (is_chunked, parts.version) {
             (true, Version::HTTP_11) => Ok(Framing::ChunkSize),
@@ -233,7 +234,7 @@ fn persists(parts: &Parts) -> bool {
     !says("close") && (parts.version == Version::HTTP_11 || says("keep-alive"))
 }
 
-/// Returns the number that `digits` are, without a sign or anything else around them.
+/// Returns the number that `digits` are, without a sign or any other character.
 fn number(digits: &[u8], radix: u32) -> Option<u64> {
     let append = |sum: u64, digit: &u8| {
         let digit = char::from(*digit).to_digit(radix)?;
@@ -294,8 +295,8 @@ pub(crate) struct Decoded {
     pub(crate) is_over: bool,
 }
 
-/// Decodes an answer that comes in pieces of `size`, until it is over or no more comes; `None`: not
-/// even its head is whole.
+/// Decodes an answer that arrives in pieces of `size`, until it is complete or the bytes end;
+/// `None`: not even its head is complete.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn decoded(bytes: &[u8], size: usize) -> Option<Result<Decoded, &'static str>> {
     let mut pieces = bytes.chunks(size.max(1));

@@ -1,4 +1,4 @@
-//! A request on its way into a connection: its head as bytes, then its body as it comes.
+//! A request on its way into a connection: first its head, then its body piece by piece.
 
 use super::super::connect::Stream;
 use super::super::head::RequestHead;
@@ -13,13 +13,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::AsyncWrite;
 
-/// What is still to be sent. One lives as long as its connection and keeps its buffer.
+/// What is still to be sent. It lives as long as its connection and keeps its buffer.
 #[derive(Default)]
 pub(super) struct Outgoing {
-    /// The head, or the size of a chunk; written up to `written`.
+    /// The head, or the line with a chunk's size; sent up to `written`.
     text: Vec<u8>,
     written: usize,
-    /// A piece of the body, to be written after `text`, and what ends it.
+    /// A piece of the body, to be sent after `text`, and what follows it.
     piece: Bytes,
     tail: &'static [u8],
     body: RequestBody,
@@ -30,30 +30,30 @@ pub(super) struct Outgoing {
 /// What is left of a body.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 enum Left {
-    /// Nothing, and all is with the kernel.
+    /// Nothing: the kernel has all of it.
     #[default]
     Nothing,
-    /// Nothing but what is in the buffers.
+    /// Only what is in the buffers.
     Buffered,
-    /// So many bytes as its head has said.
+    /// This many bytes, as the head declares.
     Bytes(u64),
-    /// Chunks, nobody knows how many.
+    /// An unknown number of chunks.
     Chunks,
-    /// Whatever it was, it cannot be sent any more.
+    /// Unknown; it can no longer be sent.
     Lost,
 }
 
 /// Why a request could not be sent.
 #[derive(Debug)]
 pub(super) enum SendFault {
-    /// The client's body broke off, is malformed, or is not as long as it was said to be.
+    /// The client's body ended early, is malformed, or differs from its declared length.
     Body(BoxError),
-    /// The connection broke.
+    /// The connection failed.
     Connection(io::Error),
 }
 
 impl Outgoing {
-    /// Begins with another request. `host` is for one that names none.
+    /// Begins another request. `host` is for a request that names none.
     pub(super) fn begin(&mut self, head: &RequestHead, host: &HeaderValue, body: RequestBody) {
         self.text.clear();
         self.written = 0;
@@ -65,7 +65,7 @@ impl Outgoing {
         write_head(&mut self.text, head, host, self.left);
     }
 
-    /// Returns whether all of the request is with the kernel.
+    /// Returns whether the kernel has all of the request.
     pub(super) fn is_sent(&self) -> bool {
         self.left == Left::Nothing
     }
@@ -75,7 +75,8 @@ impl Outgoing {
         (!self.has_begun).then(|| std::mem::take(&mut self.body))
     }
 
-    /// Sends on. Ready once all is with the kernel, and after the one fault there can be.
+    /// Continues to send. Ready when the kernel has all of it, and after a fault, of which there is
+    /// at most one.
     pub(super) fn poll(&mut self, stream: &mut Stream, cx: &mut Context<'_>) -> Poll<Result<(), SendFault>> {
         let sent = ready!(self.poll_sent(stream, cx));
         if sent.is_err() {
@@ -87,11 +88,11 @@ impl Outgoing {
     fn poll_sent(&mut self, stream: &mut Stream, cx: &mut Context<'_>) -> Poll<Result<(), SendFault>> {
         while !matches!(self.left, Left::Nothing | Left::Lost) {
             ready!(self.poll_write(stream, cx)).map_err(SendFault::Connection)?;
-            // What a TLS session holds back must not stay there while the client is waited for.
+            // Data that a TLS session buffers must not stay there while the client is waited for.
             ready!(Pin::new(&mut *stream).poll_flush(cx)).map_err(SendFault::Connection)?;
             if self.left == Left::Buffered {
                 self.left = Left::Nothing;
-                // An idle connection keeps nothing of the client's.
+                // An idle connection keeps no data of a client.
                 self.body = RequestBody::empty();
                 self.piece = Bytes::new();
                 break;
@@ -100,7 +101,8 @@ impl Outgoing {
             let frame = frame.transpose().map_err(SendFault::Body)?;
             match frame.map(http_body::Frame::into_data) {
                 Some(Ok(data)) => self.put(data).map_err(|fault| SendFault::Body(fault.into()))?,
-                // Trailers: few applications read any, and none may be promised them.
+                // Trailers are dropped: few applications read them, and the head does not promise
+                // any.
                 Some(Err(_)) => {}
                 None => self.end().map_err(|fault| SendFault::Body(fault.into()))?,
             }
@@ -131,7 +133,7 @@ impl Outgoing {
         }
     }
 
-    /// Takes the next piece of the body, once all before it is written.
+    /// Takes the next piece of the body, after the previous one is sent.
     fn put(&mut self, data: Bytes) -> Result<(), &'static str> {
         if data.is_empty() {
             return Ok(());
@@ -166,8 +168,8 @@ fn left(headers: &HeaderMap, body: &RequestBody) -> Left {
     declared.or_else(|| body.size_hint().exact()).map_or(Left::Chunks, Left::Bytes)
 }
 
-/// Of a request's head: the length is told in one way, and trailers are neither sent this way nor
-/// asked for.
+/// Headers that are not copied from the request: its length is given in one way only, and trailers
+/// are neither sent nor asked for.
 const NOT_SENT: [HeaderName; 4] = [CONTENT_LENGTH, TRANSFER_ENCODING, TE, TRAILER];
 
 /// Writes the head in origin form, with exactly one way to tell the body's length.
@@ -176,7 +178,7 @@ fn write_head(text: &mut Vec<u8>, head: &RequestHead, host: &HeaderValue, left: 
     text.extend_from_slice(head.method.as_str().as_bytes());
     text.push(b' ');
     let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
-    // An absolute target may have come without a path: `http://shop?b=c`.
+    // An absolute target may have no path: `http://shop?b=c`.
     if !target.starts_with(['/', '*']) {
         text.push(b'/');
     }
@@ -206,8 +208,8 @@ fn write_head(text: &mut Vec<u8>, head: &RequestHead, host: &HeaderValue, left: 
         forwarding.lines(asked_for).for_each(|(name, value)| line(name.as_str(), value.as_bytes()));
     }
     let says_length = has_length
-        // RFC 9110, section 8.6: methods that mean something by a body are to say that there is
-        // none.
+        // RFC 9110, section 8.6: methods whose requests usually have a body should say that there
+        // is none.
         || matches!(head.method, Method::POST | Method::PUT | Method::PATCH);
     match left {
         Left::Chunks => line(TRANSFER_ENCODING.as_str(), b"chunked"),

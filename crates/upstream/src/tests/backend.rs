@@ -1,4 +1,4 @@
-//! Application servers that behave as badly as a test wants, over real sockets.
+//! Application servers that behave as badly as a test needs, over real sockets.
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -18,7 +18,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
-/// A server on a port of its own; gone with its connections when dropped.
+/// A server on its own port; closed with all connections when dropped.
 pub(super) struct Backend {
     pub(super) address: SocketAddr,
     connections: Arc<AtomicUsize>,
@@ -33,7 +33,7 @@ pub(super) struct Talk {
     requests: Arc<AtomicUsize>,
 }
 
-/// A request as it came.
+/// A request as received.
 pub(super) struct Received {
     pub(super) head: String,
     pub(super) body: Vec<u8>,
@@ -51,7 +51,7 @@ impl Backend {
         Backend::on(listener, talk)
     }
 
-    /// Returns a server as [`Backend::talking`] on a port that is already there.
+    /// As [`Backend::talking`], on an existing listener.
     pub(super) fn on<F, T>(listener: TcpListener, talk: F) -> Backend
     where
         F: Fn(Talk, usize) -> T + Send + 'static,
@@ -62,8 +62,8 @@ impl Backend {
         })
     }
 
-    /// Returns a server that answers everything with `answer`, the bytes as they are, and keeps
-    /// connections open.
+    /// Returns a server that answers everything with the bytes of `answer`, and keeps connections
+    /// open.
     pub(super) async fn answering(answer: &'static [u8]) -> Backend {
         Backend::talking(move |mut talk, _| async move {
             loop {
@@ -74,13 +74,13 @@ impl Backend {
         .await
     }
 
-    /// Returns an HTTP/2 server, over TLS if `tls` is given, that sends back the request's body
-    /// behind `method path `.
+    /// Returns an HTTP/2 server, over TLS if `tls` is given, that answers `method path ` and the
+    /// request's body.
     pub(super) async fn http2(tls: Option<ServerConfig>, streams_max: u32) -> Backend {
         Backend::http2_on(TcpListener::bind("127.0.0.1:0").await.unwrap(), tls, streams_max)
     }
 
-    /// Returns a server as [`Backend::http2`] on a port that is already there.
+    /// As [`Backend::http2`], on an existing listener.
     pub(super) fn http2_on(listener: TcpListener, tls: Option<ServerConfig>, streams_max: u32) -> Backend {
         let tls = tls.map(|config| TlsAcceptor::from(Arc::new(config)));
         Backend::accepting(listener, move |stream, _, requests| {
@@ -100,8 +100,7 @@ impl Backend {
         })
     }
 
-    /// Returns an HTTP/1.1 server over TLS that sends back the request's body behind `method path
-    /// `.
+    /// Returns an HTTP/1.1 server over TLS that answers `method path ` and the request's body.
     pub(super) async fn https(tls: ServerConfig) -> Backend {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let tls = TlsAcceptor::from(Arc::new(tls));
@@ -153,8 +152,8 @@ impl Drop for Backend {
 }
 
 impl Talk {
-    /// Reads one request with its body (by `content-length` or chunked); `None` once the client has
-    /// closed.
+    /// Reads one request with its body (by `content-length` or chunked); `None` after the client
+    /// has closed.
     pub(super) async fn request(&mut self) -> Option<Received> {
         let head = self.head().await?;
         let length = head
@@ -202,7 +201,7 @@ impl Talk {
         Some(std::mem::replace(&mut self.unread, rest))
     }
 
-    /// Ends once the client has closed the connection; what it still sends is read.
+    /// Returns once the client has closed the connection; discards what it still sends.
     pub(super) async fn closed(&mut self) -> Option<()> {
         while self.more().await.is_some() {}
         Some(())

@@ -46,7 +46,7 @@ async fn a_body_that_is_all_there_needs_no_reading_past_its_end() {
     let mut body = send(&upstream, Method::GET, "/").await.unwrap().into_body();
     let frame = within(body.frame()).await.unwrap().unwrap();
     assert_eq!(frame.into_data().unwrap(), "hello");
-    // The server side of HTTP/1.1 asks no further once the declared length is reached.
+    // An HTTP/1.1 server stops polling the body once the declared length is reached.
     assert!(body.is_end_stream());
     assert_eq!((idle(&upstream), in_flight(&upstream)), (1, 0));
 }
@@ -88,11 +88,11 @@ async fn a_restarted_node_s_dead_connections_are_all_seen_through() {
     }
     assert_eq!(idle(&upstream), MANY);
     restart.add_permits(MANY);
-    // Ours, and the one that new talks are given a share of.
+    // One reference is this test's, the other is the one that new connections clone.
     until("all are closed", || std::sync::Arc::strong_count(&restart) == 2).await;
-    // Once more around, so that the runtime has looked at its sockets.
+    // One more turn, so that the runtime polls its sockets.
     tokio::task::yield_now().await;
-    // Sent once: what is lost on a dead connection would be lost for good.
+    // A POST is sent only once: on a dead connection it would be lost.
     assert_eq!(post(&upstream, "/", "order").await.unwrap(), "ok");
     assert_eq!((backend.connections(), idle(&upstream)), (MANY + 1, 1));
 }
@@ -202,7 +202,7 @@ async fn an_answer_may_come_while_the_request_is_still_being_sent() {
     pieces.send(Ok(Bytes::from_static(b"piece"))).await.unwrap();
     assert_eq!(within(body.frame()).await.unwrap().unwrap().into_data().unwrap(), "again");
     assert!(body.is_end_stream());
-    // The request was never finished, so nobody may use the connection after it.
+    // The request was never finished, so the connection must not be used again.
     assert_eq!((idle(&upstream), in_flight(&upstream)), (0, 0));
 }
 
@@ -218,7 +218,7 @@ async fn nobody_follows_a_body_that_a_node_may_not_have_read() {
         send(&upstream, method.clone(), "/").await.unwrap();
         assert_eq!(idle(&upstream), 1, "{method} without a body is as any other");
     }
-    // Answered before the body was there; all of it is sent before the answer's end.
+    // The answer precedes the whole body; all of the body is sent before the answer ends.
     let backend = Backend::talking(|mut talk, _| async move {
         talk.head().await?;
         talk.send(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n").await?;
@@ -238,7 +238,7 @@ async fn nobody_follows_a_body_that_a_node_may_not_have_read() {
 
 #[tokio::test]
 async fn a_refusal_in_the_middle_of_a_large_upload_arrives() {
-    // The node reads no more and closes: to the sender the connection breaks right behind the
+    // The node stops reading and closes: the sender sees the connection close right after the
     // answer.
     let backend = Backend::talking(|mut talk, _| async move {
         talk.head().await?;

@@ -1,5 +1,4 @@
-//! Nodes and clients that break off, stall or talk nonsense: what it is called, and what is tried
-//! again.
+//! Nodes and clients that close, stall or send garbage: which error results, and what is retried.
 
 use super::backend::Backend;
 use super::*;
@@ -58,7 +57,7 @@ async fn no_post_is_sent_twice_to_a_node_that_drops_every_fifth_request() {
     let backend = drops_every_fifth().await;
     let upstream = upstream(&backend);
     let errors = storm(&upstream, Method::POST, 8, 50).await;
-    // The fifth on a connection reached the node, and what it did with it nobody knows.
+    // The fifth request on a connection reached the node, and nobody knows what it did with it.
     assert!(errors.iter().all(|error| error.kind() == UpstreamErrorKind::BrokenBeforeHead));
     assert!(errors.len() >= 60, "only {} of 400 failed", errors.len());
     assert_eq!(backend.requests(), 400, "each was received once");
@@ -144,7 +143,7 @@ async fn a_slow_upload_is_not_a_slow_node() {
     let (pieces, body) = piped();
     let request = tokio::spawn(upstream.send(head(Method::POST, "/"), body, None));
     for _ in 0..5 {
-        // Longer than the node may take: it is the client that lets us wait.
+        // Longer than the node may take; but it is the client that is waited for.
         tokio::time::sleep(timeout).await;
         pieces.send(Ok(Bytes::from_static(b"piece"))).await.unwrap();
     }
@@ -165,7 +164,7 @@ async fn a_body_that_stalls_ends_in_time_and_a_slow_reader_does_not_stall_it() {
     let upstream =
         Upstream::new(UpstreamParams { idle_timeout: timeout, ..params(&[backend.address]) }).unwrap();
     let mut body = send(&upstream, Method::GET, "/").await.unwrap().into_body();
-    // Nobody reads for longer than the node may be silent: not the node's fault.
+    // Nobody reads for longer than the node may be silent: that is not the node's fault.
     tokio::time::sleep(2 * timeout).await;
     assert_eq!(within(body.frame()).await.unwrap().unwrap().into_data().unwrap(), "first");
     tokio::time::sleep(2 * timeout).await;
@@ -259,8 +258,8 @@ async fn a_client_s_broken_body_is_the_client_s_fault() {
     pieces.send(Err(io::Error::other("bad chunk"))).await.unwrap();
     let error = within(request).await.unwrap().unwrap_err();
     assert_eq!((error.kind(), error.fault()), (UpstreamErrorKind::RequestBody, Blame::Client));
-    // The front side finds its own error again, to tell a body that is too large from one that
-    // broke off.
+    // The downstream side finds its own error again, to distinguish a body that is too large from
+    // one that ended early.
     assert_eq!(error.find::<io::Error>().unwrap().to_string(), "bad chunk");
     assert_eq!((in_flight(&upstream), upstream.view()[0].failures_in_a_row), (0, 0));
 }

@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
-/// Returns an address where nobody listens.
+/// Returns an address on which nothing listens.
 async fn nobody() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
 }
@@ -18,8 +18,7 @@ async fn a_refused_connection_costs_no_request_and_ejects_the_node() {
     let (nobody, lives) = (nobody().await, Backend::answering(OK).await);
     let upstream = Upstream::new(params(&[nobody, lives.address])).unwrap();
     for _ in 0..50 {
-        // Nothing was sent to the node that is not there, so a POST may go to the other one as
-        // well.
+        // Nothing was sent to the missing node, so even a POST may go to the other one.
         assert_eq!(post(&upstream, "/", "order").await.unwrap(), "ok");
     }
     let view = upstream.view();

@@ -1,7 +1,7 @@
-//! `any-site`: sites of every kind, with less, about as much and more asked of them than they can
-//! do, under any laws, in the simulator.
+//! `any-site`: sites of every kind, with demand below, around and above their capacity, under any
+//! laws, in the simulator.
 //!
-//! [`play`] plays them, [`oracle`] says what could be reached, [`tell`] writes the tables.
+//! [`play`] plays them, [`oracle`] finds what is reachable, [`tell`] writes the tables.
 
 mod oracle;
 mod play;
@@ -17,12 +17,12 @@ use suimon_sites::{Family, Regime};
 
 use crate::trouble::{Result, Trouble, While};
 
-/// What are laws worth on sites of kinds nobody tuned them for, and does a site below its capacity
-/// notice that there is a gate?
+/// How good are laws on kinds of site for which nobody tuned them, and does a site below its
+/// capacity notice the gate?
 ///
-/// Number n is a site of the family n modulo their number, in each regime, under each law; nothing
-/// but the simulator, no server. Numbers below 10,000 are there to develop with, those from 10,000
-/// on are held out, and so are some families (marked *).
+/// Site n belongs to the family n modulo the number of families. Each site is played in each regime
+/// under each law, in the simulator only. Numbers below 10,000 are for development. Those from
+/// 10,000 on are held out, and so are some families (marked *).
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   ./experiments/run any-site                                       64 sites, three regimes, suimon and none
@@ -36,27 +36,27 @@ pub(crate) struct Options {
     /// Sites, by their numbers.
     #[arg(long, value_name = "FROM..TO", default_value = "0..64", value_parser = super::laws::sites)]
     sites: (u64, u64),
-    /// Only these families; numbers of others are passed over.
+    /// Only these families; numbers of other families are skipped.
     #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = family)]
     families: Vec<Family>,
     /// Only these regimes: below, around, above.
     #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = regime)]
     regimes: Vec<Regime>,
-    /// The laws, as `./experiments/run sim --vs` takes them; the others are compared with `none`
-    /// where it is among them.
+    /// The laws, as `./experiments/run sim --vs` takes them; if `none` is among them, the others
+    /// are compared with it.
     #[arg(long, value_name = "A,B", value_delimiter = ',', default_value = "suimon,none")]
     laws: Vec<String>,
-    /// Ask an oracle too: the best that a gate reaches on each site when it is told the true bound,
-    /// or does nothing. Takes six runs more a site.
+    /// Also find what is reachable on each site: the best result of gates that know the true bound,
+    /// or do nothing. Takes six more runs per site.
     #[arg(long)]
     oracle: bool,
-    /// Runs at once [default: one a core]
+    /// Runs at once [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
     /// Write all numbers to this file as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Short runs, to see whether everything runs. Their figures mean nothing.
+    /// Short runs, to see whether everything runs. Their figures have no meaning.
     #[arg(long)]
     quick: bool,
 }
@@ -68,29 +68,29 @@ pub(super) struct Played {
     pub(super) regime: String,
     pub(super) number: u64,
     pub(super) law: String,
-    /// Completed sessions as a share of what was reachable; 0 where a checker found something.
+    /// Completed sessions as a share of what was reachable; 0 if a checker found a violation.
     pub(super) share: f64,
     /// Sessions completed.
     pub(super) completed: u64,
-    /// Failures inside sessions ÷ sessions that were completed or left.
+    /// Mid-session failures ÷ sessions that were completed or left.
     pub(super) failures: f64,
     /// Newcomers refused.
     pub(super) refusals: u64,
     /// Share of the newcomers held at the session gate for over a second.
     pub(super) held_long: f64,
-    /// Mean seconds at the route's gate, of admitted visitors.
+    /// Mean seconds for which admitted visitors waited at the route's gate.
     pub(super) delay_s: f64,
-    /// Sessions per second that the site can do.
+    /// Sessions per second of which the site is capable.
     pub(super) bound: f64,
-    /// Virtual seconds, events, and the seconds it took us.
+    /// Virtual seconds, events, and the real seconds of the run.
     pub(super) seconds: f64,
     pub(super) events: u64,
     pub(super) wall_s: f64,
-    /// What a checker found.
+    /// The violation that a checker found.
     pub(super) violation: Option<String>,
 }
 
-/// Runs it, and returns whether no checker found anything.
+/// Runs it, and returns whether no checker found a violation.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let asked: Vec<&str> = options.laws.iter().map(String::as_str).collect();
     let told = oracle::TOLD.iter().copied().filter(|name| options.oracle && !asked.contains(name));
@@ -101,7 +101,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         .map(|name| Ok((name.to_owned(), suimon_rivals::parse(name).map_err(Trouble::Usage)?)))
         .collect::<Result<_>>()?;
     let mut played = play::all(options, &laws)?;
-    // Of the oracle's runs too, which the tables leave out.
+    // The oracle's runs count, too, although the tables leave them out.
     let is_sound = played.iter().all(|played| played.violation.is_none());
     let mut names = asked;
     if options.oracle {

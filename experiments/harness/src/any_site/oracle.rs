@@ -1,16 +1,16 @@
-//! What could be reached on a site: the best of several gates that are told what no gate can know,
-//! and of no gate at all.
+//! What is reachable on a site: the best of several gates that know what no real gate can know, and
+//! of no gate.
 //!
-//! The bound is arithmetic, and on some sites nobody reaches it: visitors who wait for 1.5 times
-//! the longest page leave while it is made, and a machine that does less when it is crowded is
-//! crowded by chance now and then. So a site is played again with the true bound, or some of it,
-//! entered as a fixed rate, and with limits found by trials or with none.
+//! The bound is arithmetic, and on some sites no gate reaches it: visitors who wait for 1.5 times
+//! the longest page leave while it is made, and a machine that is slower under load gets such load
+//! by chance now and then. So a site is played again with the true bound, or a share of it, entered
+//! as a fixed rate, and with limits found by trials or with none.
 
 use super::Played;
 
 /// The name of its row.
 pub(super) const NAME: &str = "oracle";
-/// The laws among which it takes the best.
+/// The laws of which it takes the best.
 pub(super) const TOLD: [&str; 7] = [
     "none",
     "off+told:100",
@@ -21,8 +21,8 @@ pub(super) const TOLD: [&str; 7] = [
     "paired+told:90",
 ];
 
-/// Returns the rows of the laws `asked` for, and for each site one of the oracle: its best goodput,
-/// and the least that fails inside among those that are within a hundredth of it.
+/// Returns the rows of the laws `asked` for, and one row of the oracle per site: its best goodput,
+/// and the lowest failures among those within a hundredth of it.
 pub(super) fn asked(played: &[Played], asked: &[&str]) -> Vec<Played> {
     const AS_GOOD: f64 = 0.01;
     let mut rows: Vec<Played> =

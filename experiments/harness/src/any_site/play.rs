@@ -12,10 +12,10 @@ use super::{Options, Played};
 use crate::parallel;
 use crate::trouble::{Result, Trouble};
 
-/// Runs after which a line of progress is written.
+/// Runs between two lines of progress.
 const TELL_EVERY: usize = 20;
 
-/// Plays all of it. What a checker finds, or a panic, is told in its row and ends nothing else.
+/// Plays all runs. A violation or a panic is noted in its row, and the other runs continue.
 pub(super) fn all(options: &Options, laws: &[(String, Laws)]) -> Result<Vec<Played>> {
     let regimes = if options.regimes.is_empty() { Regime::ALL } else { &options.regimes };
     let (from, to) = options.sites;

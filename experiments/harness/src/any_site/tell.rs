@@ -1,18 +1,18 @@
-//! The tables: laws by regime, by family, and the worst sites with the command that plays each
-//! again.
+//! The tables: laws by regime, by family, and the worst sites with the commands that reproduce
+//! them.
 
 use suimon_sites::{Family, Regime};
 use suimon_statistics::quantile;
 
 use super::{Played, oracle};
 
-/// The law that does nothing: what a site does of itself.
+/// The law that does nothing: what a site completes without a gate.
 const NONE: &str = "none";
-/// Worse than that law, as a share of what is reachable: to be seen, and plainly so.
+/// Worse than that law, as a share of what is reachable: visibly, and clearly.
 const WORSE: [f64; 2] = [0.02, 0.05];
-/// Shares of the sessions that fail inside, above which a site is counted.
+/// Shares of sessions with mid-session failures above which a site is counted.
 const FAILING: [f64; 2] = [0.001, 0.01];
-/// So many of the worst sites are told of each law and regime.
+/// The number of worst sites listed for each law and regime.
 const WORST: usize = 20;
 
 /// Returns all tables.
@@ -75,7 +75,7 @@ fn by_law(of: &[&Played], laws: &[&str]) -> String {
     out + &of_reachable(of, laws)
 }
 
-/// Returns goodput as a share of what the oracle reached, where it was asked.
+/// Returns goodput as a share of what the oracle reached, if it was asked.
 fn of_reachable(of: &[&Played], laws: &[&str]) -> String {
     if !laws.contains(&oracle::NAME) {
         return String::new();
@@ -88,7 +88,7 @@ fn of_reachable(of: &[&Played], laws: &[&str]) -> String {
             .collect();
         let of_told = |(own, told): &(&Played, &Played)| match told.share > 0.0 {
             true => own.share / told.share,
-            // Nothing was to be lost.
+            // There was nothing to lose.
             false => 1.0,
         };
         let shares: Vec<f64> = pairs.iter().map(of_told).collect();
@@ -137,8 +137,8 @@ fn by_family(of: &[&Played], laws: &[&str]) -> String {
     out
 }
 
-/// Returns the worst sites of a law: first what a checker found, then by what is lost: against the
-/// law that does nothing or against what is reachable, whichever is more to blame on the law.
+/// Returns the worst sites of a law: first violations, then by what is lost, compared with the law
+/// that does nothing or with what is reachable, whichever is more the law's fault.
 fn worst(of: &[&Played], law: &str) -> String {
     let mut own: Vec<(&Played, f64)> =
         of.iter().filter(|played| played.law == law).map(|played| (*played, blame(of, played))).collect();
@@ -170,8 +170,9 @@ fn worst(of: &[&Played], law: &str) -> String {
     out
 }
 
-/// Returns how bad a site is for the law: what is missing to the lesser of what is reachable and,
-/// below capacity, what the site does of itself; and failures inside beyond its own.
+/// Returns how bad a site is for the law: its loss compared with what is reachable or, below
+/// capacity, with what the site completes without a gate if that is less; and its additional
+/// mid-session failures.
 fn blame(of: &[&Played], played: &Played) -> f64 {
     if played.violation.is_some() {
         return f64::INFINITY;
@@ -202,7 +203,7 @@ fn lost(of: &[&Played], played: &Played) -> Option<f64> {
     same(of, NONE, played).map(|none| none.share - played.share)
 }
 
-/// Returns a share of sessions; of several failures a session it only matters that there are.
+/// Returns a share of sessions; several failures of one session count as one.
 fn percent(share: f64) -> String {
     if share < 1.0 { format!("{:.2} %", share * 100.0) } else { "≥ 100 %".to_owned() }
 }

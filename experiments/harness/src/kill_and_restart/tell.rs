@@ -1,4 +1,4 @@
-//! What was to hold, the tables and the figure.
+//! The claims, the tables and the figure.
 
 use std::fs;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(super) fn judge(data: &Data, patience: Duration) -> Vec<Claim> {
         seconds.map(|second| f64::from(second.completed)).sum::<f64>() / (to - from).max(1.0)
     };
     let before = rate(5.0_f64.min(data.killed_at_s), data.killed_at_s);
-    // A session takes some seconds of thinking before the first can be done.
+    // A session needs some seconds of thinking before the first one can be completed.
     let after = rate(data.listening_again_at_s + 5.0, data.crowd.duration_s);
     vec![
         Claim::new(
@@ -130,7 +130,7 @@ pub(super) fn draw(common: &Common, data: &Data) -> Result<()> {
         .describe("Requests waiting and in the application before, during and after its death.");
     let path = common.out.join("figure.svg");
     figures::write(&path, &[Panel::Lines(sessions, 280.0), Panel::Lines(held, 280.0)])?;
-    // What the gateway said beside its state is of use when something does not hold.
+    // What the gateway logged is of use when a claim does not hold.
     let log = common.scratch.join("gateway.err");
     if let Ok(text) = fs::read_to_string(&log) {
         eprintln!("the gateway wrote {} lines to {}", text.lines().count(), log.display());

@@ -1,5 +1,5 @@
-//! The figure: the worse half of the generated sites, and every scenario beside the best of the
-//! others.
+//! The figure: the worse half of the generated sites, and every scenario beside the best external
+//! law.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::{Data, Law};
 use crate::figures::{self, Panel};
 use crate::trouble::Result;
 
-/// Laws that are drawn, each in a colour: those one would think of first.
+/// Laws that are drawn, each in a colour: the obvious choices.
 const DRAWN: &[(&str, &str, Hue, bool)] = &[
     ("none", "no control", Hue::Vermilion, false),
     ("envoy-gradient+flow", "Envoy's gradient", Hue::Grey, false),
@@ -20,7 +20,7 @@ const DRAWN: &[(&str, &str, Hue, bool)] = &[
     ("paper+flow", "the paper's routes, our sessions", Hue::Amber, true),
     ("suimon", "Suimon", Hue::Blue, false),
 ];
-/// So many of a hundred sites are shown: on the better half most laws are much alike.
+/// How many of a hundred sites are shown, the worst first: on the others most laws are similar.
 const WORST: f64 = 50.0;
 /// Height of the lines, CSS pixels.
 const HEIGHT: f64 = 380.0;

@@ -1,5 +1,5 @@
-//! `laws`: every scenario and hundreds of generated sites under our laws and under those of others,
-//! in the simulator.
+//! `laws`: every scenario and hundreds of generated sites under the gateway's laws and external
+//! ones, in the simulator.
 //!
 //! [`play`] plays them, [`tell`] writes the tables, [`draw`] the figure.
 
@@ -21,12 +21,12 @@ use crate::trouble::{Result, While};
 /// The experiment.
 const NAME: &str = "laws";
 
-/// How do our laws compare with those of others, on each scenario and on sites nobody has looked
-/// at?
+/// How do our laws compare with those of others, on each scenario and on sites that nobody has
+/// looked at?
 ///
-/// Each scenario with ten seeds and each generated site with one, under every law; nothing but the
-/// simulator, no server. It holds if on the generated sites our median is at least 0.95 of what is
-/// reachable, the worst tenth at least 0.85, and at most 0.1 % of the sessions fail inside.
+/// Each scenario with ten seeds and each generated site with one, under every law, in the simulator
+/// only. It holds if on the generated sites our median is at least 0.95 of what is reachable, the
+/// worst tenth at least 0.85, and at most 0.1 % of the sessions fail after admission.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   ./experiments/run laws                                  a quarter of an hour on two cores
@@ -43,10 +43,10 @@ pub(crate) struct Options {
     /// target/]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
-    /// Simulate nothing: tell and draw what the data file holds.
+    /// Simulate nothing: write and draw what the data file holds.
     #[arg(long)]
     redraw: bool,
-    /// A few short runs, to see whether everything runs. Its figures mean nothing.
+    /// A few short runs, to see whether everything runs. Its figures have no meaning.
     #[arg(long, conflicts_with = "redraw")]
     quick: bool,
 }
@@ -75,7 +75,7 @@ pub(super) struct Played {
     pub(super) least: f64,
     pub(super) mean: f64,
     pub(super) most: f64,
-    /// Failures inside sessions ÷ sessions, on average.
+    /// Mid-session failures ÷ sessions, on average.
     pub(super) failures: f64,
 }
 
@@ -99,13 +99,13 @@ impl Sites {
         self.shares.iter().sum::<f64>() / self.shares.len().max(1) as f64
     }
 
-    /// Returns failures inside sessions as a share of all sessions.
+    /// Returns mid-session failures as a share of all sessions.
     pub(super) fn failed(&self) -> f64 {
         self.failures as f64 / self.sessions.max(1) as f64
     }
 }
 
-/// Runs it, and returns whether what was to hold holds.
+/// Runs it, and returns whether the claims hold.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let out = folder(NAME, options.out.clone(), options.quick)?;
     fs::create_dir_all(out.join("data")).trouble(out.display())?;

@@ -15,21 +15,21 @@ use crate::common::experiments;
 use crate::parallel;
 use crate::trouble::{Result, Trouble, While};
 
-/// Laws beside those of others for routes, which stand before our session law one after the other:
-/// our own, our parts alone, the paper's, none, the session laws of others behind our routes (a
-/// fixed rate that is told the true bound, a fixed number that is the paper's best for its shop),
-/// and the one that is most often met, as it stands by itself: one limit for everything and no
-/// sessions.
+/// Laws beside the external laws for routes; each of the latter is combined with the gateway's
+/// session law. These are: the gateway's own laws and each part alone, the paper's, none, the
+/// external session laws with the gateway's route law (a fixed rate that is told the true bound,
+/// and a fixed number, the paper's best for its shop), and the most common external one alone: one
+/// limit for everything, and no sessions.
 const FIRST: &[&str] = &["suimon", "paper", "paper+flow", "routes-only", "sessions-only", "none"];
 const LAST: &[&str] = &["paired+fixed-rate", "paired+sbac", "paired+static:35", "envoy-gradient@whole+open"];
-/// Scenarios that are not played: those that show the model itself set their own laws, and a
-/// million visitors take ten seconds each time.
+/// Scenarios that are left out: those that show the model itself set their own laws, and the one
+/// with a million visitors takes ten seconds each time.
 const LEFT_OUT: &[&str] = &["model-", "flash-crowd"];
-/// What is played to see whether everything runs.
+/// The scenario that is played to see whether everything runs.
 const QUICK: &str = "open-60-percent";
-/// What a law takes as a rule.
+/// The usual time for one law.
 const LAW_ASSUMED: Duration = Duration::from_secs(45);
-/// Digits kept behind the point.
+/// Decimal digits that are kept.
 const DIGITS: f64 = 1e4;
 
 /// Plays everything.
@@ -81,7 +81,8 @@ fn law(name: String, scenarios: &[Scenario], options: &Options) -> Result<Law> {
     let chunks = outcomes.chunks(options.seeds as usize);
     let played = scenarios.iter().zip(chunks).map(|(scenario, runs)| played(&scenario.name, runs)).collect();
     let (from, to) = options.sites;
-    // A fixed number of sessions has to be told where sessions end, and generated sites do not say.
+    // A fixed number of sessions needs to know where sessions end, which generated sites do not
+    // say.
     let is_played = !matches!(laws.sessions, SessionChoice::Law(SessionLawKind::Static { .. }));
     let numbers: Vec<u64> = (from..to).filter(|_| is_played).collect();
     let outcomes = run(&numbers, |number| suimon_sim::run(&generate(*number), *number, &laws))?;
@@ -99,7 +100,7 @@ fn law(name: String, scenarios: &[Scenario], options: &Options) -> Result<Law> {
     Ok(Law { name, scenarios: played, sites })
 }
 
-/// Plays all of `jobs`; a promise that was broken ends it.
+/// Plays all of `jobs`; a violation ends the run.
 fn run<J: Sync, V: ToString + Send>(
     jobs: &[J],
     play: impl Fn(&J) -> std::result::Result<RunResult, V> + Sync,

@@ -1,24 +1,24 @@
-//! The tables, and what was to hold.
+//! The tables, and the claims.
 
 use super::{Data, Law, Played};
 use crate::claims::{self, Claim};
 
-/// What was to hold on the generated sites.
+/// The claims on the generated sites.
 const MEDIAN_MIN: f64 = 0.95;
 const DECILE_MIN: f64 = 0.85;
 const FAILURES_MAX: f64 = 0.001;
 /// A law is better on a scenario if it completes this much more, as a share of what is reachable,
 /// ...
 const BETTER: f64 = 0.02;
-/// ... and fails no more sessions inside than we do and this share of them.
+/// ... and has at most this share of mid-session failures more than the gateway's.
 const FAILURES_MORE: f64 = 0.01;
 
-/// Returns our own results.
+/// Returns the results of the gateway's laws.
 pub(super) fn ours(data: &Data) -> Option<&Law> {
     data.laws.first()
 }
 
-/// Returns what was to hold.
+/// Returns the claims.
 pub(super) fn claims(data: &Data) -> Vec<Claim> {
     let Some(ours) = ours(data) else { return Vec::new() };
     let (median, decile, failed) = (ours.sites.quantile(0.5), ours.sites.quantile(0.1), ours.sites.failed());
@@ -42,7 +42,7 @@ pub(super) fn claims(data: &Data) -> Vec<Claim> {
     ]
 }
 
-/// Returns the file: what was to hold, the generated sites, where others are better, and every
+/// Returns the file: the claims, the generated sites, where external laws are better, and every
 /// scenario.
 pub(super) fn text(data: &Data, claims: &[Claim]) -> String {
     format!(
@@ -85,7 +85,7 @@ pub(super) fn sites_table(data: &Data) -> String {
     out
 }
 
-/// Returns what is best on a scenario beside our own law, whatever it costs those inside.
+/// Returns the best external law on a scenario, whatever its failures.
 pub(super) fn best_other<'a>(data: &'a Data, scenario: &str) -> Option<(&'a str, &'a Played)> {
     let others = data.laws.get(1..)?.iter();
     let played = others.filter_map(|law| Some((law.name.as_str(), of(law, scenario)?)));

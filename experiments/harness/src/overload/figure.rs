@@ -1,4 +1,4 @@
-//! The figure: who sustains the crowd, and who loses visitors inside their sessions.
+//! The figure: which method sustains the crowd, and which loses sessions after admission.
 
 use std::path::Path;
 
@@ -45,7 +45,7 @@ fn panel(data: &Data, title: &str, value: impl Fn(&Cell) -> f64) -> Plot {
             continue;
         }
         let setting = data.cells.iter().find(|cell| cell.method == method).map(|cell| cell.control.setting());
-        // The paper's numbers are too many for a name at a line's end; they are in the table.
+        // The paper's numbers are too many for a label at a line's end; they are in the table.
         let setting = setting.filter(|setting| !setting.is_empty() && method != Method::Paper);
         let name =
             setting.map_or(method.name().to_string(), |setting| format!("{}, {setting}", method.name()));

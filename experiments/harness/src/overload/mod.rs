@@ -1,8 +1,8 @@
-//! `sessions-under-overload`: one crowd, five sizes, six ways to meet it.
+//! `sessions-under-overload`: one crowd, five sizes, six methods of control.
 //!
 //! Each cell (a method at a size) has a shop of its own, warmed up by a fixed number of single-user
-//! sessions, whose processor time is at the same time a measurement of the bound on that shop.
-//! Before the cells, the methods that need numbers get the best ones found in a short scan.
+//! sessions. Their processor time also gives the bound of that shop. Before the cells, a short scan
+//! finds the best numbers for the methods that need some.
 
 mod figure;
 mod plan;
@@ -33,23 +33,24 @@ use crate::trouble::{Result, Trouble, While};
 use plan::{Method, Step};
 
 const NAME: &str = "sessions-under-overload";
-/// Sessions of the shop's compiler warm-up in each cell, and those behind them in which the bound
-/// is measured.
+/// Sessions of the shop's compiler warm-up in each cell, and later sessions in which the bound is
+/// measured.
 const CELL_WARMUP_SESSIONS: u32 = 15;
 const CELL_BOUND_SESSIONS: u32 = 25;
-/// The same, where only the bound is measured.
+/// The same if only the bound is measured.
 const BOUND_WARMUP_SESSIONS: u32 = 40;
 const BOUND_SESSIONS: u32 = 80;
-/// What starting and stopping takes around a cell, as long as that is not known.
+/// The assumed time for starting and stopping around a cell, until it is known.
 const BEYOND_ASSUMED: Duration = Duration::from_secs(12);
 
-/// How many sessions per second does a real shop complete when too many people come: without
-/// control, and under each of five controls?
+/// How many sessions per second does a real shop complete when too many visitors come, without
+/// control and under each of five controls?
 ///
 /// A Tomcat shop on one core, gateway and crowd on another. Closed crowds of 25 to 400 users, each
-/// playing one session after another as a stranger. B, the bound, is cores ÷ processor seconds per
-/// session. It holds if Suimon completes at least 0.85 B at 100, 200 and 400 users without a
-/// failure inside a session, no control collapses, and nothing else sustains 400.
+/// of whom plays one session after another as a new visitor. B, the bound, is cores ÷ processor
+/// seconds per session. It holds if Suimon completes at least 0.85 B at 100, 200 and 400 users
+/// without a mid-session failure, the shop without control collapses, and nothing else sustains
+/// 400.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   ./experiments/run sessions-under-overload                     everything, about 48 minutes
@@ -69,7 +70,7 @@ pub(crate) struct Options {
     /// What stands between crowd and shop.
     #[arg(long, value_name = "NAME,NAME", value_delimiter = ',', value_enum, default_values_t = Method::ALL)]
     methods: Vec<Method>,
-    /// Played before, and not counted, in each cell, seconds.
+    /// Time before counting in each cell, seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 20)]
     warmup: u64,
     /// Measured in each cell, seconds.
@@ -81,10 +82,10 @@ pub(crate) struct Options {
     /// maxconn for `haproxy`; left out: the best of a scan at 200 users.
     #[arg(long, value_name = "N")]
     haproxy_maxconn: Option<u32>,
-    /// Keep what the data file holds already, and measure what is missing.
+    /// Keep what the data file already holds, and measure what is missing.
     #[arg(long)]
     resume: bool,
-    /// Keep what the data file holds of other methods and sizes, and measure the named ones anew.
+    /// Keep the data of other methods and sizes, and measure the named ones again.
     #[arg(long, conflicts_with = "resume")]
     again: bool,
     /// Measure nothing: draw figure and tables from the data file.
@@ -106,7 +107,7 @@ pub(crate) struct Data {
     pub(crate) cells: Vec<Cell>,
 }
 
-/// What must be the same in all cells of a file.
+/// What must be equal in all cells of a file.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Fixed {
     pub(crate) seed: u64,
@@ -136,7 +137,7 @@ pub(crate) struct Cell {
     /// Measured on this cell's shop before the crowd came.
     pub(crate) bound: Option<Bound>,
     pub(crate) seen: Option<Seen>,
-    /// Why nothing was seen.
+    /// Why nothing was observed.
     pub(crate) error: Option<String>,
 }
 
@@ -156,7 +157,7 @@ impl Data {
         cell.seen.as_ref().map(|seen| seen.crowd.sessions_per_s / self.bound_per_s())
     }
 
-    /// Returns the sizes there are, ascending.
+    /// Returns the sizes, ascending.
     pub(crate) fn sizes(&self) -> Vec<u32> {
         let mut sizes: Vec<u32> = self.cells.iter().map(|cell| cell.users).collect();
         sizes.sort_unstable();
@@ -165,7 +166,7 @@ impl Data {
     }
 }
 
-/// Runs it, and returns whether what was to hold holds.
+/// Runs it, and returns whether the claims hold.
 pub(crate) fn run(mut options: Options) -> Result<bool> {
     if options.common.quick {
         options.users.truncate(0);
@@ -204,7 +205,7 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// Finds out how much work the pages are, unless a data file says so, and measures the bound.
+    /// Finds the work of a page, unless a data file has it, and measures the bound.
     fn begin(common: &'a Common, options: &'a Options, path: PathBuf, kept: Option<Data>) -> Result<Self> {
         let shop = &options.shop;
         let settings = Fixed {
@@ -224,7 +225,7 @@ impl<'a> Run<'a> {
             )));
         }
         if options.methods.contains(&Method::Haproxy) {
-            // Found out now rather than in half an hour.
+            // Checked now rather than in half an hour.
             find("haproxy")?;
         }
         eprintln!("measuring the bound: one user, straight at the shop");
@@ -258,7 +259,7 @@ impl<'a> Run<'a> {
         Ok(Run { common, options, path, data, clock: Clock::new([], BEYOND_ASSUMED) })
     }
 
-    /// Measures everything that is missing, saving after each step.
+    /// Measures all that is missing, saving after each step.
     fn measure(&mut self) -> Result<()> {
         data::save(&self.path, &self.data)?;
         let steps = plan::steps(self.options, &self.data);
@@ -314,7 +315,7 @@ impl<'a> Run<'a> {
         let seen = match self.play(&name, users, control, self.times(&step)) {
             Ok((_, seen)) => seen,
             Err(trouble) => {
-                // The other settings may do; if none does, the method's cells say so.
+                // Other settings may work; if none does, the method's cells say so.
                 eprintln!("        {trouble}");
                 return Ok(());
             }

@@ -1,4 +1,4 @@
-//! What is measured, in which order, and which numbers are tried for the methods that need some.
+//! What is measured, in which order, and which numbers are tried for methods that need some.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ pub(super) const SCAN_TIMES: (Duration, Duration) = (Duration::from_secs(8), Dur
 const STATIC_TRIED: [u32; 5] = [12, 20, 28, 36, 50];
 /// Values of maxconn that are tried for `haproxy`.
 const MAXCONN_TRIED: [u32; 5] = [2, 3, 4, 6, 8];
-/// The crowd at which maxconn is tried, if there is one so large.
+/// The crowd with which maxconn is tried, if there is one of this size.
 const MAXCONN_USERS: u32 = 200;
 /// Settings that are tried for `paper`: initial limit, threshold, step in milliseconds.
 const PAPER_TRIED: [(u32, f64, u32); 6] =
     [(2, 1.0, 12), (2, 1.0, 50), (2, 3.0, 12), (5, 1.0, 50), (5, 3.0, 12), (5, 3.0, 50)];
 
-/// A way to meet the crowd.
+/// A method of control.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Method {
@@ -35,7 +35,7 @@ pub(crate) enum Method {
     Paper,
     /// HAProxy with the best maxconn and a queue.
     Haproxy,
-    /// Suimon without a word of configuration.
+    /// Suimon without settings.
     Suimon,
 }
 
@@ -55,7 +55,7 @@ impl Method {
         }
     }
 
-    /// Returns the settings that are tried, the most promising ones of each end in a quick look.
+    /// Returns the settings to try; in a quick run only the first and the last.
     fn tried(self, quick: bool) -> Vec<Control> {
         let all: Vec<Control> = match self {
             Method::None | Method::RoutesOnly | Method::Suimon => Vec::new(),
@@ -81,8 +81,8 @@ pub(super) enum Step {
     Cell(Method, u32),
 }
 
-/// Returns what is missing in `data`: scans first, then the cells, all methods at one size before
-/// the next, so that a machine that slows down does it to all of them.
+/// Returns what is missing in `data`: scans first, then the cells. All methods run at one size
+/// before the next, so that a machine that becomes slower affects all of them.
 pub(super) fn steps(options: &Options, data: &Data) -> Vec<Step> {
     let cells: Vec<(Method, u32)> = options
         .users

@@ -6,7 +6,7 @@ use super::plan::Method;
 use super::{Cell, Data};
 use crate::observe::Seen;
 
-/// Returns one cell in a line.
+/// Returns one cell as a line.
 pub(super) fn line(seen: &Seen, bound_per_s: f64) -> String {
     let crowd = &seen.crowd;
     format!(

@@ -83,7 +83,7 @@ fn tried(control: Control, sessions_per_s: f64, mid_session_failures: u64) -> Tr
     Tried { method: Method::Static, users: 400, control, sessions_per_s, mid_session_failures }
 }
 
-/// What the issue hopes for: B is 7, so 0.85 B is 5.95.
+/// The hoped-for result: B is 7, so 0.85 B is 5.95.
 fn as_hoped() -> Data {
     let mut data = data();
     for users in [100, 200, 400] {

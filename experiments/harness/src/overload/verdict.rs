@@ -1,4 +1,4 @@
-//! What was to hold, and whether it does.
+//! The claims, and whether they hold.
 
 use super::Data;
 use super::plan::Method;
@@ -8,12 +8,12 @@ use crate::claims::Claim;
 const SHARE_MIN: f64 = 0.85;
 /// At these sizes.
 const SIZES: [u32; 3] = [100, 200, 400];
-/// The size nothing else sustains, and at which no control has collapsed: it completes at most this
-/// share of the bound.
+/// The size that no other method sustains. Without control the shop collapses at it: it completes
+/// at most this share of the bound.
 const LARGEST: u32 = 400;
 const COLLAPSED_MAX: f64 = 0.3;
 
-/// Returns all claims; one whose cells were not measured does not hold.
+/// Returns all claims; a claim whose cells were not measured does not hold.
 pub(super) fn claims(data: &Data) -> Vec<Claim> {
     let mut claims = Vec::new();
     let mut claim = |sentence: String, holds| claims.push(Claim::new(sentence, holds));
@@ -45,7 +45,7 @@ pub(super) fn claims(data: &Data) -> Vec<Claim> {
     claims
 }
 
-/// Sustained: as much as was claimed for Suimon, and nobody lost inside a session.
+/// Sustained: the share claimed for Suimon, and no mid-session failure.
 fn sustains(share: Option<f64>, failures: Option<u64>) -> bool {
     share.is_some_and(|share| share >= SHARE_MIN) && failures == Some(0)
 }

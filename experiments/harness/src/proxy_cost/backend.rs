@@ -1,4 +1,4 @@
-//! A backend that costs as little as can be: one thread, one answer, whatever is asked.
+//! A backend that costs as little as possible: one thread, and one answer to every request.
 
 use clap::Args;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -15,7 +15,7 @@ const HEAD_BYTES_MAX: usize = 16 << 10;
 #[derive(Args, Debug)]
 pub(crate) struct BackendOptions {}
 
-/// Answers every request on every connection, and says first where it listens. Does not end by
+/// Answers every request on every connection, and first prints its listening address. Never ends by
 /// itself.
 pub(crate) fn run(_options: &BackendOptions) -> Result<bool> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().trouble("the runtime")?;

@@ -1,4 +1,4 @@
-//! The proxies that are compared, all set up for the same work.
+//! The proxies that are compared, all configured for the same work.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -27,13 +27,13 @@ pub(super) enum Contestant {
 }
 
 impl Contestant {
-    /// Those that always run.
+    /// The proxies that always run.
     pub(super) const USUAL: [Contestant; 4] =
         [Contestant::Nginx, Contestant::Haproxy, Contestant::Suimon, Contestant::SuimonUngated];
-    /// Those that run beside them where another build is named.
+    /// The proxies that also run if another build is named.
     pub(super) const OF_BASELINE: [Contestant; 2] = [Contestant::Baseline, Contestant::BaselineUngated];
 
-    /// Returns the same of the other build.
+    /// Returns the same proxy of the other build.
     pub(super) const fn before(self) -> Option<Contestant> {
         match self {
             Contestant::Suimon => Some(Contestant::Baseline),
@@ -54,7 +54,7 @@ impl Contestant {
     }
 
     /// Starts it in front of the backend, on the application's core. `common` names the program of
-    /// the build that it is.
+    /// its build.
     pub(super) fn start(self, common: &Common, backend: SocketAddr) -> Result<Gateway> {
         let folder = common.scratch.join(self.name().replace(", ", "-"));
         fs::create_dir_all(&folder).trouble(folder.display())?;
@@ -70,7 +70,7 @@ impl Contestant {
     }
 }
 
-/// Returns the peers' versions, as they tell them.
+/// Returns the versions of the other proxies, as they report them.
 pub(super) fn versions() -> Vec<String> {
     let said = |name: &str| {
         let output = Command::new(find(name).ok()?).arg("-v").output().ok()?;

@@ -1,4 +1,4 @@
-//! The load: connections that ask, read the whole answer, and ask again.
+//! The load: connections that send a request, read the whole answer, and repeat.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -33,7 +33,7 @@ pub(crate) struct LoadOptions {
     strangers: bool,
 }
 
-/// What came of it.
+/// The results.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Load {
     /// Answers with status 200 and the whole body.
@@ -51,14 +51,14 @@ impl Load {
     }
 }
 
-/// Counts as it goes.
+/// Counts of the present run.
 #[derive(Default)]
 struct Counts {
     errors: u64,
     latencies_us: Vec<f64>,
 }
 
-/// Puts the address under load and prints what came of it, as one line of JSON.
+/// Loads the address and prints the results, as one line of JSON.
 pub(crate) fn run(options: &LoadOptions) -> Result<bool> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().trouble("the runtime")?;
@@ -120,7 +120,7 @@ async fn keep_asking(to: SocketAddr, request: Vec<u8>, until: Instant, counts: R
     }
 }
 
-/// Returns whether the answer is the one wanted; `None` if the connection is of no use any more.
+/// Returns whether the answer is the expected one; `None` if the connection can no longer be used.
 async fn ask(stream: &mut TcpStream, request: &[u8], bytes: &mut [u8]) -> Option<bool> {
     stream.write_all(request).await.ok()?;
     let mut filled = 0;
@@ -145,8 +145,8 @@ async fn ask(stream: &mut TcpStream, request: &[u8], bytes: &mut [u8]) -> Option
     }
 }
 
-/// Returns whether it is a good one and how long the whole answer is: `Some(None)` if the head is
-/// not complete yet, `None` if it is of no use.
+/// Returns whether the answer is good and how long all of it is: `Some(None)` if the head is
+/// incomplete, `None` if it is invalid.
 fn head(bytes: &[u8]) -> Option<Option<(bool, usize)>> {
     let mut lines = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut response = httparse::Response::new(&mut lines);

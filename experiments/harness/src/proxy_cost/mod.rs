@@ -1,9 +1,9 @@
 //! `proxy-cost`: processor time per request of Suimon beside nginx and HAProxy.
 //!
-//! All proxies stand in front of the same backend at the same time and do the same work; in each
-//! round each of them is put under load for some seconds, in random order, on a core of its own.
-//! Load and backend share the other core. What counts is the processor time of the proxy's threads
-//! by the scheduler's nanosecond counters, divided by the requests answered.
+//! All proxies run at the same time in front of the same backend and do the same work. In each
+//! round each of them is loaded for some seconds, in random order, on a core of its own. Load and
+//! backend share the other core. The result is the processor time of the proxy's threads, by the
+//! scheduler's nanosecond counters, divided by the number of answers.
 
 mod backend;
 mod contestants;
@@ -38,11 +38,11 @@ pub(crate) use load::LoadOptions;
 pub(crate) use load::run as run_load;
 
 const NAME: &str = "proxy-cost";
-/// Suimon may cost this much of what HAProxy costs.
+/// The most that Suimon may cost, as a multiple of HAProxy's cost.
 const RATIO_MAX: f64 = 1.3;
-/// A round in which others had more than this share of the proxy's core does not count.
+/// A round in which other processes used more than this share of the proxy's core does not count.
 const FOREIGN_MAX: f64 = 0.15;
-/// At most this many times as many rounds are played to get enough quiet ones.
+/// To get enough quiet rounds, at most this many times as many are played.
 const ROUNDS_FACTOR: u32 = 2;
 /// How long a load may take beyond its time.
 const OVERTIME: Duration = Duration::from_secs(15);
@@ -74,11 +74,11 @@ pub(crate) struct Options {
     /// Connections of the load.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=2000))]
     connections: u32,
-    /// The load brings no cookie, so that each of its requests is a stranger's (else each
-    /// connection is a visitor whom the application knows).
+    /// The load sends no cookie, so that each request is a new visitor's. (Otherwise each
+    /// connection is a visitor whom the application knows.)
     #[arg(long)]
     strangers: bool,
-    /// Another build of suimon to play beside this one: does a request cost more than it did?
+    /// Another build of suimon to compare with this one: does a request cost more than before?
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
 }
@@ -91,7 +91,7 @@ struct Data {
     seconds: f64,
     connections: u32,
     strangers: bool,
-    /// Versions of the peers.
+    /// Versions of the other proxies.
     versions: Vec<String>,
     rounds: Vec<Round>,
     summaries: Vec<Summary>,
@@ -110,7 +110,7 @@ struct Round {
     quiet: bool,
 }
 
-/// One proxy, over its quiet rounds; over all of them where too few were quiet.
+/// One proxy, over its quiet rounds; over all rounds if too few were quiet.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 struct Summary {
     proxy: Contestant,
@@ -123,12 +123,12 @@ struct Summary {
     latency_p50_us: f64,
     /// Median over the rounds of this proxy's cost ÷ HAProxy's in the same round.
     ratio_to_haproxy: f64,
-    /// The same to its other build's; `None` where none is played.
+    /// The same compared with its other build; `None` without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ratio_to_baseline: Option<f64>,
 }
 
-/// Runs it, and returns whether what was to hold holds.
+/// Runs it, and returns whether the claims hold.
 pub(crate) fn run(mut options: Options) -> Result<bool> {
     if options.common.quick {
         (options.rounds, options.seconds) = (2, 0.5);
@@ -160,7 +160,7 @@ fn start_all(
     contestants.iter().map(|contestant| Ok((*contestant, contestant.start(common, backend)?))).collect()
 }
 
-/// Starts this very program with other words, on the load's core.
+/// Starts this program again with other arguments, on the load's core.
 fn own(common: &Common, name: &str, words: &[&str]) -> Result<Running> {
     let program = std::env::current_exe().trouble("this program cannot find itself")?;
     Ok(Program::new(name, program).cores(&[common.load_core]).args(words).start(&common.scratch)?)
@@ -169,7 +169,7 @@ fn own(common: &Common, name: &str, words: &[&str]) -> Result<Running> {
 fn measure(common: &Common, options: &Options, gateways: &[(Contestant, Gateway)]) -> Result<Data> {
     let mut rng = Rng::stream(common.seed, 0);
     let mut rounds: Vec<Round> = Vec::new();
-    // One without counting: connections are made, memory is touched, limits are found.
+    // One round without counting: connections are made, memory is touched, limits are found.
     for (contestant, gateway) in gateways {
         play(common, options, 0, *contestant, gateway)?;
     }
@@ -257,7 +257,7 @@ fn put_under_load(common: &Common, options: &Options, to: SocketAddr) -> Result<
 fn summary(proxy: Contestant, rounds: &[Round], wanted: u32) -> Summary {
     let all: Vec<&Round> = rounds.iter().filter(|round| round.proxy == proxy).collect();
     let quiet: Vec<&Round> = all.iter().copied().filter(|round| round.quiet).collect();
-    // Half of what was wanted is better than figures from a noisy machine.
+    // Half of the wanted rounds are better than figures from a noisy machine.
     let only_quiet = quiet.len() * 2 >= wanted as usize;
     let counted = if only_quiet { quiet } else { all };
     let of = |value: &dyn Fn(&Round) -> f64| counted.iter().map(|round| value(round)).collect::<Vec<f64>>();

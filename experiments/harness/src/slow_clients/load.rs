@@ -1,4 +1,4 @@
-//! The slow clients, and one who is not.
+//! The slow clients, and one visitor with a fast line.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,11 +15,11 @@ use tokio::time::{interval, sleep, timeout};
 
 use crate::trouble::{Result, While};
 
-/// From one page of the visitor to the next.
+/// From one page of the visitor to the next request.
 const PAGE_EVERY: Duration = Duration::from_millis(50);
 /// The longest the visitor waits for a page, ...
 const PAGE_PATIENCE: Duration = Duration::from_secs(15);
-/// ... and somebody slow for the next piece of an answer.
+/// ... and a slow client for the next piece of an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// From one step of a transfer to the next.
 const STEP: Duration = Duration::from_millis(100);
@@ -27,7 +27,7 @@ const STEP: Duration = Duration::from_millis(100);
 const DOWN_PER_S: usize = 100_000;
 const UP_PER_S: usize = 1_000_000;
 const UPLOAD_BYTES: usize = 50_000_000;
-/// What a slow line holds in its buffers.
+/// The buffer size of a slow line.
 const SMALL_BUFFER: u32 = 32 << 10;
 
 /// The clients of slow-clients.
@@ -39,15 +39,15 @@ pub(crate) struct LoadOptions {
     seconds: f64,
 }
 
-/// Who comes.
+/// The clients.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Client {
-    /// Loads a file at 100 KB/s.
+    /// Downloads a file at 100 KB/s.
     Download,
     /// Waits 30 s for an answer.
     LongPoll,
-    /// Listens to events.
+    /// Listens to a stream of events.
     Events,
     /// Sends 50 MB at 1 MB/s.
     Upload,
@@ -57,26 +57,26 @@ pub(crate) enum Client {
 const CLIENTS: [(Client, u32); 4] =
     [(Client::Download, 100), (Client::LongPoll, 50), (Client::Events, 50), (Client::Upload, 20)];
 
-/// What came of it.
+/// The results.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Load {
-    /// Milliseconds of each page that the visitor got.
+    /// Milliseconds until each page that the visitor got.
     pub(crate) pages_ms: Vec<f64>,
     /// Pages that the visitor did not get.
     pub(crate) pages_failed: u64,
     pub(crate) slow: BTreeMap<Client, Slow>,
 }
 
-/// What came of one sort of slow clients.
+/// The results of one kind of slow client.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Slow {
     pub(crate) begun: u64,
     /// Answers that began with 200.
     pub(crate) answered: u64,
-    /// Other answers, and connections that broke or stood still for a minute.
+    /// Other answers, and connections that closed or stalled for a minute.
     pub(crate) failed: u64,
     pub(crate) bytes: u64,
-    /// The longest until an answer began, or for uploads until it ended, seconds.
+    /// The longest time until an answer began, or for uploads until it ended, seconds.
     pub(crate) first_byte_s_max: f64,
 }
 
@@ -86,7 +86,7 @@ type Came = Rc<RefCell<Load>>;
 #[derive(Default)]
 struct Jar(BTreeMap<String, String>);
 
-/// Plays them, and prints what came of it as one line of JSON.
+/// Plays them, and prints the results as one line of JSON.
 pub(crate) fn run(options: &LoadOptions) -> Result<bool> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().trouble("the runtime")?;
@@ -120,8 +120,7 @@ fn note(came: &Came, client: Client, what: impl FnOnce(&mut Slow)) {
     what(came.borrow_mut().slow.entry(client).or_default());
 }
 
-/// A visitor who asks for one page after the other, on a connection of their own, and keeps the
-/// cookie.
+/// A visitor who requests one page after the other, on a separate connection, and keeps the cookie.
 async fn visit(to: SocketAddr, came: Came) {
     let mut ticks = interval(PAGE_EVERY);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
@@ -150,7 +149,7 @@ async fn page(to: SocketAddr, stream: &mut Option<TcpStream>, jar: &mut Jar) -> 
     connection.write_all(head.as_bytes()).await.ok()?;
     let (head, mut body) = head_of(connection).await?;
     jar.keep(&head);
-    // The page is of no declared length, so its last chunk says that it is over.
+    // The page has no declared length; its last chunk marks its end.
     let is_over = |body: &[u8]| body.ends_with(b"0\r\n\r\n");
     let length = head
         .to_ascii_lowercase()
@@ -166,7 +165,7 @@ async fn page(to: SocketAddr, stream: &mut Option<TcpStream>, jar: &mut Jar) -> 
 }
 
 impl Jar {
-    /// Keeps the cookies of a head.
+    /// Keeps the cookies set by a head.
     fn keep(&mut self, head: &str) {
         let lines = head.split("\r\n").filter_map(|line| line.split_once(':'));
         let set = lines.filter(|(name, _)| name.eq_ignore_ascii_case("set-cookie"));
@@ -175,14 +174,14 @@ impl Jar {
         }
     }
 
-    /// Returns the line of a head that brings them back.
+    /// Returns the header line that sends them back.
     fn line(&self) -> String {
         let pairs: Vec<String> = self.0.iter().map(|(name, value)| format!("{name}={value}")).collect();
         if pairs.is_empty() { String::new() } else { format!("Cookie: {}\r\n", pairs.join("; ")) }
     }
 }
 
-/// Reads a head, and what came with it of the body.
+/// Reads a head, and the part of the body that came with it.
 async fn head_of(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {
     let mut all = Vec::new();
     let mut bytes = [0; 4096];
@@ -196,7 +195,7 @@ async fn head_of(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {
     }
 }
 
-/// Plays one slow client once; `None`: it did not get what it came for.
+/// Plays one slow client once; `None`: its transfer failed.
 async fn play(client: Client, to: SocketAddr, number: u32, jar: &mut Jar, came: &Came) -> Option<()> {
     let socket = TcpSocket::new_v4().ok()?;
     socket.set_recv_buffer_size(SMALL_BUFFER).ok()?;
@@ -208,7 +207,7 @@ async fn play(client: Client, to: SocketAddr, number: u32, jar: &mut Jar, came: 
         Client::Events => "GET /events HTTP/1.1\r\n".to_string(),
         Client::Upload => format!("POST /upload HTTP/1.1\r\nContent-Length: {UPLOAD_BYTES}\r\n"),
     };
-    // A browser each.
+    // Each client is a browser of its own.
     let own = format!(
         "Host: site.example\r\nUser-Agent: client {client:?} {number}\r\n{}Connection: close\r\n\r\n",
         jar.line()

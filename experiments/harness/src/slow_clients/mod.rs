@@ -1,8 +1,8 @@
-//! `slow-clients`: downloads, uploads, long polls and streams of people with slow lines, and one
-//! visitor of pages.
+//! `slow-clients`: downloads, uploads, long polls and event streams over slow lines, and one
+//! visitor who requests pages.
 //!
-//! Each cell is a fresh application and, where there is one, a fresh gateway that is told nothing
-//! but where the application is.
+//! Each cell is a fresh application and, with Suimon, a fresh gateway that is told only the
+//! application's address.
 
 mod load;
 
@@ -33,18 +33,18 @@ use load::Load;
 const NAME: &str = "slow-clients";
 /// How long the application may take to listen.
 const START_PATIENCE: Duration = Duration::from_secs(20);
-/// By how much Suimon may make the slowest page of a hundred slower, milliseconds.
+/// The most that Suimon may add to the 99th percentile of the page times, milliseconds.
 const ADDED_MS_MAX: f64 = 10.0;
-/// How long the clients may take to tell what came of it.
+/// The longest time until the clients report their results.
 const TELL_PATIENCE: Duration = Duration::from_secs(20);
 
-/// Do people with slow lines shut the gate for the others?
+/// Do clients with slow lines shut the gate for other visitors?
 ///
-/// An application that never has much to do, on a core of its own. 100 people load a file of 20 MB
+/// An application that is never busy, on a core of its own. 100 clients download a file of 20 MB
 /// each at 100 KB/s, 50 wait for answers of 30 s, 50 listen to events, 20 send 50 MB at 1 MB/s, all
-/// from the first moment of a gateway that knows nothing; and somebody asks for a page 20 times per
-/// second. It holds if the 99th percentile of the pages is within 10 ms of that without Suimon, and
-/// nobody is refused or cut off.
+/// from the first moment of a gateway that knows nothing; and a visitor requests a page 20 times
+/// per second. It holds if the 99th percentile of the pages is within 10 ms of that without Suimon,
+/// and no client is refused or cut off.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   ./experiments/run slow-clients                 about 7 minutes")]
@@ -57,7 +57,7 @@ pub(crate) struct Options {
     /// Rounds without Suimon and as many with it, in turn.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// Measure nothing: judge and draw what was measured before.
+    /// Measure nothing: judge and draw earlier data.
     #[arg(long)]
     redraw: bool,
 }
@@ -86,7 +86,7 @@ impl Cell {
     }
 }
 
-/// Runs it, and returns whether what was to hold holds.
+/// Runs it, and returns whether the claims hold.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let common = options.common.prepare(NAME)?;
     let path = common.out.join("data/result.json");
@@ -125,7 +125,7 @@ fn cell(common: &Common, options: &Options, control: Control, round: u32) -> Res
     let address =
         app.wait_for("line with its address", START_PATIENCE, |app| listening_address(&app.said()))?;
     let gateway = match control {
-        // Told nothing at all, as somebody would begin.
+        // Without any settings, like a new user's.
         Control::Suimon => start_suimon(common, &folder, address, None, common.load_core)?,
         _ => control.start(common, &folder, address, 60.0, 1.0)?,
     };

@@ -1,10 +1,10 @@
-//! What is sent: messages that two parties might read differently, each with a request hidden in
-//! what may be its body.
+//! The messages that are sent: two parties might read each differently, and each has a hidden
+//! request in what may be its body.
 
-/// Where a hidden request goes; nobody ever asks for it openly.
+/// The path of a hidden request; no message requests it openly.
 pub(super) const HIDDEN: &str = "/hidden";
 
-/// Ways to write that a body comes in chunks; some are none.
+/// Ways to write that a body is chunked; some are invalid.
 const CHUNKED: [&str; 20] = [
     "Transfer-Encoding: chunked",
     "transfer-encoding: CHUNKED",
@@ -28,7 +28,7 @@ const CHUNKED: [&str; 20] = [
     "X: y\rTransfer-Encoding: chunked",
 ];
 
-/// Ways to write a length of `{}`; some are none.
+/// Ways to write a length of `{}`; some are invalid.
 const LENGTHS: [&str; 14] = [
     "Content-Length: {}",
     "Content-Length: +{}",
@@ -46,8 +46,8 @@ const LENGTHS: [&str; 14] = [
     "X: y\nContent-Length: {}",
 ];
 
-/// Ways to write the size of a chunk of no bytes, behind which a hidden request would begin; some
-/// are none.
+/// Ways to write the size of an empty chunk, after which a hidden request would begin; some are
+/// invalid.
 const LAST_CHUNKS: [&str; 10] = [
     "0\r\n\r\n",
     "0\n\n",
@@ -79,14 +79,14 @@ const OTHERS: [&str; 14] = [
     "\r\n\r\nGET /a HTTP/1.1\nHost: a\n\n",
 ];
 
-/// Returns everything that is sent.
+/// Returns all messages.
 pub(super) fn all() -> Vec<Vec<u8>> {
     let hidden = format!("GET {HIDDEN} HTTP/1.1\r\nHost: a\r\n\r\n");
     let post = |headers: &str, body: &str| format!("POST /a HTTP/1.1\r\nHost: a\r\n{headers}\r\n\r\n{body}");
     let mut cases = Vec::new();
     for chunked in CHUNKED {
-        // Who counts bytes takes all of it, who reads chunks stops before the hidden request; and
-        // the other way round.
+        // A party that counts bytes takes all of it; one that reads chunks stops before the hidden
+        // request. And vice versa.
         let ended = format!("0\r\n\r\n{hidden}");
         cases.push(post(&format!("Content-Length: {}\r\n{chunked}", ended.len()), &ended));
         cases.push(post(&format!("{chunked}\r\nContent-Length: {}", ended.len()), &ended));

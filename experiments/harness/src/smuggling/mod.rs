@@ -1,9 +1,9 @@
-//! `smuggling`: does anybody behind the gateway ever see a request that its sender was not
-//! answered?
+//! `smuggling`: does an application behind the gateway ever see a request whose sender gets no
+//! answer to it?
 //!
-//! Ambiguous messages go through chains of Suimon, nginx and HAProxy to an application that writes
-//! down every request it sees. A request that is hidden in another's body, seen by the application
-//! and not answered to who sent it, would be answered to somebody else: that is smuggling.
+//! Ambiguous messages go through chains of Suimon, nginx and HAProxy to an application that notes
+//! every request. If the application sees a request that was hidden in another's body, and its
+//! sender gets no answer to it, then another client would get that answer: that is smuggling.
 
 mod cases;
 
@@ -28,20 +28,20 @@ use crate::trouble::{Result, While};
 use cases::HIDDEN;
 
 const NAME: &str = "smuggling";
-/// An answer that has not begun, or gone on, for this time does not come.
+/// If an answer does not begin or continue for this long, it will not come.
 const SILENCE: Duration = Duration::from_millis(300);
-/// Visitors who come after each message, and might get the answer to what was hidden in it.
+/// Visitors who follow each message, and might get the answer to a request hidden in it.
 const VICTIMS: usize = 2;
-/// The longest message that the application reads, and the longest answer that is read of it.
+/// The longest message that the application reads, and the longest answer that is read from it.
 const BYTES_MAX: usize = 1 << 20;
 
-/// Does anybody behind the gateway ever see a request that its sender was not answered?
+/// Does an application behind the gateway ever see a request whose sender gets no answer to it?
 ///
 /// Some hundred ambiguous messages, each through six chains: Suimon alone, behind and in front of
-/// nginx and HAProxy, and behind itself. After each of them come visitors on connections of their
-/// own. It holds if no chain with Suimon in it lets the application see a hidden request that its
-/// sender was not answered, if every visitor gets the answer to their own request, and if what
-/// Suimon writes to an application says its length once.
+/// nginx and HAProxy, and behind itself. After each message visitors follow on connections of their
+/// own. It holds if no chain with Suimon lets the application see a hidden request that its sender
+/// got no answer to, every visitor gets the answer to the visitor's own request, and Suimon tells
+/// an application each length once.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   ./experiments/run smuggling                 about 8 minutes")]
@@ -50,7 +50,7 @@ pub(crate) struct Options {
     common: CommonOptions,
 }
 
-/// Who stands behind whom, from the client to the application.
+/// The order of the hops, from the client to the application.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Hop {
@@ -80,20 +80,21 @@ struct Data {
 struct Chain {
     hops: Vec<Hop>,
     messages: u64,
-    /// Messages of which the application saw nothing.
+    /// Messages that the application did not see.
     refused: u64,
-    /// Messages of which the hidden request was seen, and answered to its sender as a request of
-    /// its own: pipelining.
+    /// Messages whose hidden request the application saw and its sender got an answer to, as to a
+    /// request of its own: pipelining.
     pipelined: u64,
-    /// Messages of which it was seen and not answered to its sender.
+    /// Messages whose hidden request was seen, but not answered to its sender.
     smuggled: Vec<String>,
-    /// Visitors who got another's answer, or none.
+    /// Visitors who got another client's answer, or none.
     misled: Vec<String>,
-    /// Heads that told the length of their body twice, or in a way that two might read differently.
+    /// Heads that give the length of their body twice, or in a way that two parties might read
+    /// differently.
     ambiguous: Vec<String>,
 }
 
-/// Runs it, and returns whether what was to hold holds.
+/// Runs it, and returns whether the claims hold.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let common = options.common.prepare(NAME)?;
     let mut chains = Vec::new();
@@ -137,7 +138,7 @@ fn play(common: &Common, hops: &[Hop]) -> Result<Chain> {
             _ if hidden_answered >= hidden_seen => chain.pipelined += 1,
             _ => chain.smuggled.push(shown()),
         }
-        // Only the last hop speaks to the application.
+        // Only the last hop talks to the application.
         if hops.last() == Some(&Hop::Suimon) {
             chain.ambiguous.extend(seen.iter().filter(|head| is_ambiguous(head)).cloned());
         }
@@ -166,7 +167,7 @@ impl Hop {
 
     fn start(self, common: &Common, folder: &Path, to: SocketAddr) -> Result<Gateway> {
         match self {
-            // What is held at a gate would only be late.
+            // Requests held at a gate would only be late.
             Hop::Suimon => {
                 let settings = "[gate]\nsession_law = \"open\"\n\n[discovery]\nmode = \"off\"\n";
                 start_suimon(common, folder, to, Some(settings), common.load_core)
@@ -177,8 +178,7 @@ impl Hop {
     }
 }
 
-/// Connections to what is behind are used again: that is where a smuggled request would lie in
-/// wait.
+/// Upstream connections are reused: that is where a smuggled request would wait for its victim.
 fn nginx(listen: SocketAddr, to: SocketAddr) -> String {
     format!(
         "    ignore_invalid_headers off;
@@ -220,7 +220,7 @@ backend next
     )
 }
 
-/// An application that writes down every head it sees.
+/// An application that notes every head.
 struct App {
     address: SocketAddr,
     seen: Arc<Mutex<Vec<String>>>,
@@ -250,7 +250,8 @@ impl App {
     }
 }
 
-/// Reads requests as RFC 9112 has them, chunks before lengths, and answers each with what it was.
+/// Reads requests as RFC 9112 says, with chunks taking precedence over lengths, and answers each
+/// with its own text.
 fn serve(mut stream: TcpStream, seen: &Mutex<Vec<String>>) -> std::io::Result<()> {
     let mut bytes = Vec::new();
     loop {
@@ -265,7 +266,7 @@ fn serve(mut stream: TcpStream, seen: &Mutex<Vec<String>>) -> std::io::Result<()
         seen.lock().unwrap_or_else(PoisonError::into_inner).push(head.clone());
         let lower = head.to_ascii_lowercase();
         if lower.contains("\r\ntransfer-encoding:") {
-            // To the end of the last chunk, which none of the bodies here holds within.
+            // Up to the end of the last chunk, which does not occur earlier in any body here.
             let end = loop {
                 match bytes.windows(5).position(|window| window == b"0\r\n\r\n") {
                     Some(at) => break at + 5,
@@ -309,7 +310,7 @@ fn answer_to(path: &str) -> String {
     format!("[answer to {path}]")
 }
 
-/// Returns whether a head says more than once how long its body is.
+/// Returns whether a head gives the length of its body more than once.
 fn is_ambiguous(head: &str) -> bool {
     let lower = head.to_ascii_lowercase();
     let lines = lower.split("\r\n").skip(1);
@@ -317,7 +318,7 @@ fn is_ambiguous(head: &str) -> bool {
     says.count() > 1
 }
 
-/// Sends a message and returns all that is answered to it.
+/// Sends a message and returns everything sent back.
 fn exchange(to: SocketAddr, message: &[u8]) -> String {
     let Ok(mut stream) = TcpStream::connect(to) else { return String::new() };
     let _ = stream.set_read_timeout(Some(SILENCE));

@@ -1,17 +1,17 @@
-//! What is kept of many runs: medians and extremes.
+//! The summary of many runs: medians and extremes.
 
 use super::method::Method;
 
 /// Pages of a session.
 pub(super) const PAGES: usize = 7;
 
-/// The lowest, the middle and the highest of the same number over all seeds; in a series, the
-/// middle is the first seed's.
+/// The lowest, the middle and the highest value of a number over all seeds; in a series, the middle
+/// is the first seed's value.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(crate) struct Range(pub(crate) f64, pub(crate) f64, pub(crate) f64);
 
 impl Range {
-    /// Returns the range of `values`, rounded to `digits` behind the point.
+    /// Returns the range of `values`, rounded to `digits` decimal digits.
     pub(super) fn of(values: &[f64], digits: i32) -> Range {
         let fold = |of: fn(f64, f64) -> f64| values.iter().copied().reduce(of).unwrap_or(0.0);
         let middle = if values.is_empty() { 0.0 } else { suimon_statistics::median(values) };
@@ -31,25 +31,24 @@ impl Range {
     }
 }
 
-/// Everything behind one figure.
+/// The data of one figure.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Data {
-    /// A run that takes longer is dead.
+    /// A run that takes longer counts as dead.
     pub(crate) dead_after_s: f64,
     pub(crate) content: Content,
-    /// What is only told: settings tried at 400 clients.
+    /// For the text only: settings tried with 400 clients.
     pub(crate) scan: Vec<Tried>,
-    /// The paper's two rules at 400 clients where visitors wait 60 s and think 3 s, sessions per
-    /// second.
+    /// The paper's two rules with 400 clients who wait 60 s and think 3 s, sessions per second.
     pub(crate) at_sixty: Option<Range>,
-    /// The same with the costs of the Tomcat shop, where there are measurements to lie beside.
+    /// The same with the costs of the Tomcat shop, if there are measurements to compare with.
     pub(crate) calibrated: Option<Content>,
 }
 
 /// The Tomcat shop of a measurement.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Shop {
-    /// Its speed, 1 being the one its pages' costs were measured at; the median of all cells.
+    /// Its speed; 1 is the speed at which its pages' costs were measured. The median of all cells.
     pub(crate) speed: f64,
     /// The fixed number of sessions that was best.
     pub(crate) static_sessions: u32,
@@ -80,14 +79,14 @@ pub(crate) struct Curve {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Point {
     pub(crate) clients: u32,
-    /// Of how many runs how many were done in time.
+    /// The number of runs, and how many of them ended in time.
     pub(crate) runs: u32,
     pub(crate) ended: u32,
     /// Sessions ÷ time until all were done; 0 of a dead run.
     pub(crate) sessions_per_s: Range,
-    /// Time-outs and errors at any page; refusals at the first page are none, as in the paper.
+    /// Timeouts and errors at any page; as in the paper, refusals at the first page do not count.
     pub(crate) failures: Range,
-    /// Those of them behind the first page.
+    /// Those of them after the first page.
     pub(crate) inside: Range,
     pub(crate) refusals: Range,
 }
@@ -105,7 +104,7 @@ pub(crate) struct Distribution {
     pub(crate) method: Method,
     pub(crate) setting: String,
     pub(crate) clients: u32,
-    /// Seconds; sessions done after no more.
+    /// Seconds; sessions completed within them.
     pub(crate) done: Vec<(f64, Range)>,
 }
 
@@ -133,9 +132,9 @@ pub(crate) struct Series {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Moment {
     pub(crate) at_s: f64,
-    /// Between two session starts.
+    /// Admission interval.
     pub(crate) interval_s: Range,
-    /// Waiting at a page, averaged over the seven pages.
+    /// Requests waiting at a page, averaged over the seven pages.
     pub(crate) mean_queue: Range,
     pub(crate) limit_of_page_5: Range,
     pub(crate) limit_of_page_1: Range,

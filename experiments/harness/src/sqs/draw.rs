@@ -13,21 +13,21 @@ use crate::trouble::Result;
 
 /// Height of a panel, CSS pixels.
 const HEIGHT: f64 = 360.0;
-/// There is room for at least this many failures.
+/// The axis shows at least this many failures.
 const FAILURES_SHOWN_MIN: f64 = 400.0;
 /// Numbers of clients along the bottom.
 const CLIENTS_TICKS: [f64; 5] = [1.0, 100.0, 200.0, 300.0, 400.0];
 
-/// What lies on one panel.
+/// One set of curves on a panel.
 struct Layer<'a> {
     content: &'a Content,
-    /// Behind each name.
+    /// Appended to each name.
     suffix: &'static str,
     is_measured: bool,
     has_bands: bool,
 }
 
-/// Draws `simulated`, and what was measured below it, with the time after which a run was dead
+/// Draws `simulated`, and below it what was measured, with the time after which a run was dead
 /// there. `bound_per_s`: what no scheduler exceeds.
 pub(super) fn draw(
     figure: &Figure,
@@ -116,7 +116,7 @@ fn panels(
         Shows::Pages => pages(layers, how),
         Shows::Interval => {
             let mut panels = Vec::new();
-            // Each on a scale of its own: one is many times the other.
+            // Each on a scale of its own, because one is many times the other.
             for method in [Method::Sqs, Method::Suimon] {
                 let who = if method == Method::Sqs { "SQS" } else { method.name() };
                 let plot =
@@ -155,15 +155,15 @@ fn panels(
     }
 }
 
-/// The Tomcat shop's times are those of the paper, divided.
+/// The Tomcat shop's times are the paper's, divided by the scale.
 fn words(world: World, layers: &[Layer<'_>]) -> String {
     let is_scaled = layers.iter().any(|layer| layer.is_measured);
     let words = world.words();
     if is_scaled { format!("{words}, ÷ 4") } else { words.to_owned() }
 }
 
-/// Returns how many failures are shown: all of the methods that control something, and no fewer
-/// than the paper's interesting ones.
+/// Returns how many failures the axis shows: all those of the methods with control, and at least as
+/// many as in the paper's figures.
 fn failures_shown(layers: &[Layer<'_>]) -> f64 {
     let mut most: f64 = FAILURES_SHOWN_MIN;
     for layer in layers {
@@ -247,7 +247,7 @@ fn over_time(
     Panel::Lines(plot, HEIGHT * 0.8)
 }
 
-/// Returns when the last run shown is over: panels under each other have the same seconds.
+/// Returns when the last run shown ends: panels below each other have the same time axis.
 fn over_after(layers: &[Layer<'_>]) -> f64 {
     let of = |layer: &Layer<'_>| match layer.content {
         Content::Series(all) => {

@@ -2,8 +2,8 @@
 //! divided by the scale.
 //!
 //! Each cell is a burst: N clients over real HTTP, one session each, until all are done or the time
-//! is over. What was measured is kept cell by cell, so that an interrupted run goes on;
-//! [`super::measured`] is what figures show of it.
+//! is over. Results are saved cell by cell, so that an interrupted run can continue;
+//! [`super::measured`] derives from them what figures show.
 
 use std::fs;
 use std::path::PathBuf;
@@ -33,11 +33,11 @@ use crate::trouble::{Result, Trouble, While};
 
 /// The worlds that are measured.
 const WORLDS: [World; 2] = [World::Timeout60, World::NoTimeout];
-/// Sessions of a single user that warm a cell's shop up (after 40, the compiler still took a sixth
-/// of the core), and those that then tell what a session costs in this cell.
+/// Single-user sessions that warm up a cell's shop (after 40 of them, the compiler still used a
+/// sixth of the core), and those that then measure the cost of a session in this cell.
 const WARMUP_SESSIONS: u32 = 100;
 const BOUND_SESSIONS: u32 = 30;
-/// Starting and stopping around a cell, and a burst, as long as that is not known.
+/// The assumed time for a burst, and for starting and stopping around a cell, until it is known.
 const BEYOND_ASSUMED: Duration = Duration::from_secs(15);
 const BURST_ASSUMED: Duration = Duration::from_secs(90);
 /// The steps of the journey, in order: the pages.
@@ -60,7 +60,7 @@ pub(crate) struct Options {
     /// Numbers of clients; figures 9, 10 and the table need 100 and 400.
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_values_t = [25, 50, 100, 200, 400], value_parser = clap::value_parser!(u32).range(1..=5000))]
     clients: Vec<u32>,
-    /// What stands between clients and shop: none, session-only, page-only, sqs, suimon.
+    /// What is between clients and shop: none, session-only, page-only, sqs, suimon.
     #[arg(long, value_name = "NAME,NAME", value_delimiter = ',', default_values_t = ["none", "session-only", "page-only", "sqs", "suimon"].map(String::from))]
     methods: Vec<String>,
     /// Sessions at once for `session-only`; left out: the best of a scan with the most clients, in
@@ -73,7 +73,7 @@ pub(crate) struct Options {
     /// Keep the cells that the data file holds, and measure what is missing.
     #[arg(long)]
     resume: bool,
-    /// Measure nothing: simulate, draw and tell what the data file holds.
+    /// Measure nothing: simulate, draw and report what the data file holds.
     #[arg(long)]
     redraw: bool,
 }
@@ -168,8 +168,8 @@ impl Live<'_> {
         Ok(())
     }
 
-    /// Returns the method with its numbers: those of the simulation for the paper's rules, the best
-    /// of the scan for the fixed number.
+    /// Returns the method with its numbers: for the paper's rules those of the simulation, for the
+    /// fixed number the best of the scan.
     fn control(&self, world: World, method: Method) -> Result<Control> {
         Ok(match method {
             Method::None => Control::None,
@@ -252,7 +252,7 @@ impl Live<'_> {
     }
 }
 
-/// Returns the same in front of a real shop.
+/// Returns the same method for a real shop.
 fn real(control: Control) -> gateways::Control {
     let sqs = |constants: Constants| {
         gateways::Control::Sqs(SqsSettings {

@@ -1,4 +1,4 @@
-//! Simulates what a figure shows.
+//! Simulates the data of a figure.
 
 use std::sync::Arc;
 
@@ -11,26 +11,26 @@ use super::table::{Figure, Shows};
 use super::worlds::{Site, World};
 use crate::trouble::Result;
 
-/// Numbers of clients. Without control it goes wrong between 50 and 150.
+/// Numbers of clients. Without control the site collapses between 50 and 150.
 pub(super) const SIZES: [u32; 14] = [1, 10, 25, 50, 75, 100, 125, 150, 175, 200, 250, 300, 350, 400];
-/// The largest crowd: settings are tried on it.
+/// The largest crowd, with which settings are tried.
 const MANY: u32 = 400;
-/// Fixed numbers of sessions that are tried; the paper's among them.
+/// Fixed numbers of sessions to try, including the paper's.
 const STATIC_TRIED: [u32; 13] = [5, 10, 15, 20, 25, 30, 35, 40, 50, 60, 75, 100, 150];
-/// What is tried for that which the paper leaves open: first limits, thresholds in tenths, steps up
-/// and down in milliseconds.
+/// Values to try for what the paper leaves open: initial limits, thresholds in tenths, steps up and
+/// down in milliseconds.
 const INITIALS: [u32; 3] = [2, 5, 10];
 const THRESHOLDS: [u32; 3] = [10, 30, 100];
 const UPS: [u32; 3] = [50, 200, 500];
 const DOWNS: [u32; 3] = [10, 50, 200];
-/// Seeds that settings are judged by where nothing else is said.
+/// The default number of seeds by which settings are judged.
 pub(super) const SEEDS: u64 = 5;
-/// The clients for whom the paper's two rules are tuned; the constants found there are kept for all
-/// others.
+/// The world for which the paper's two rules are tuned; all other worlds use the constants found
+/// there.
 const TUNED_FOR: World = World::Timeout60;
 /// Points of a distribution.
 const DISTRIBUTION_POINTS: u32 = 100;
-/// Moments of a series at most.
+/// The most moments of a series.
 const MOMENTS_MAX: usize = 100;
 
 /// How much is simulated.
@@ -40,17 +40,17 @@ pub(super) struct Effort {
     pub(super) seeds: Vec<u64>,
     /// The largest crowd.
     pub(super) many: u32,
-    /// Whether settings are tried in full.
+    /// Whether all settings are tried.
     pub(super) scans: bool,
 }
 
 impl Effort {
-    /// Returns all of it.
+    /// Returns the full effort.
     pub(super) fn full(seeds: u64) -> Effort {
         Effort { sizes: SIZES.to_vec(), seeds: (1..=seeds).collect(), many: MANY, scans: true }
     }
 
-    /// Returns enough to see that it runs.
+    /// Returns the least effort that shows that everything runs.
     pub(super) fn quick() -> Effort {
         Effort { sizes: vec![1, 40], seeds: vec![1, 2], many: 40, scans: false }
     }
@@ -62,8 +62,7 @@ pub(super) fn tuned_in_simulation() -> Result<Constants> {
     Maker { player: &mut player, effort: &effort, shop: None }.tuned()
 }
 
-/// One figure's simulations: of the paper's site, or of the Tomcat shop as it was when it was
-/// measured.
+/// One figure's simulations: of the paper's site, or of the Tomcat shop as it was measured.
 pub(super) struct Maker<'a> {
     pub(super) player: &'a mut Player,
     pub(super) effort: &'a Effort,
@@ -75,7 +74,7 @@ impl Maker<'_> {
     pub(super) fn make(&mut self, figure: &Figure) -> Result<Data> {
         let site = self.site();
         let tried_static = self.try_static(figure.world)?;
-        // Beside measurements stands what is measured.
+        // Beside measurements, the measured fixed number is shown.
         let best = self.shop.map_or_else(|| best_static(&tried_static), |shop| shop.static_sessions);
         let tuned = self.tuned()?;
         let mut controls = controls(best, tuned).to_vec();
@@ -104,7 +103,7 @@ impl Maker<'_> {
         Ok(Data { dead_after_s, content, scan, at_sixty, calibrated: None })
     }
 
-    /// Returns what `figure` shows, of these methods.
+    /// Returns the contents of `figure` for these methods.
     pub(super) fn content(&mut self, figure: &Figure, controls: &[Control]) -> Result<Content> {
         let (world, many) = (figure.world, self.effort.many);
         Ok(match figure.shows {
@@ -177,7 +176,7 @@ impl Maker<'_> {
         all.iter().map(|sessions| Ok((*sessions, self.tried(world, Control::Static(*sessions))?))).collect()
     }
 
-    /// Returns the constants that are tried for the paper's two rules.
+    /// Returns the constants to try for the paper's two rules.
     fn constants(&self) -> Vec<Constants> {
         let mut all = Vec::new();
         for threshold_tenths in THRESHOLDS {
@@ -192,8 +191,8 @@ impl Maker<'_> {
         all
     }
 
-    /// Returns the constants with which the paper's two rules do best at the paper's site: nobody
-    /// fails inside a session, as in the paper, and then the most sessions per second.
+    /// Returns the constants with which the paper's two rules do best on the paper's site: no
+    /// mid-session failures, as in the paper, and then the most sessions per second.
     fn tuned(&mut self) -> Result<Constants> {
         let mut best = ((false, f64::NEG_INFINITY), Constants::usual());
         let constants = self.constants();
@@ -231,8 +230,8 @@ pub(super) const fn is_in_series(method: Method) -> bool {
     matches!(method, Method::Sqs | Method::Suimon)
 }
 
-/// Returns the fixed number that is best in its worst run: one more may be better in most runs and
-/// dead in one.
+/// Returns the fixed number with the best worst run: one more session may be better in most runs,
+/// but dead in one.
 fn best_static(tried: &[(u32, Tried)]) -> u32 {
     let rate = |tried: &Tried| tried.point.sessions_per_s.0;
     tried.iter().max_by(|(_, a), (_, b)| rate(a).total_cmp(&rate(b))).map_or(1, |(sessions, _)| *sessions)
@@ -254,7 +253,7 @@ pub(super) fn point(clients: u32, runs: &[Arc<Played>]) -> Point {
     }
 }
 
-/// Returns how many sessions were done after how long.
+/// Returns the number of completed sessions by their duration.
 pub(super) fn distribution(
     control: Control,
     clients: u32,
@@ -283,7 +282,7 @@ pub(super) fn by_page(control: Control, clients: u32, runs: &[Arc<Played>]) -> P
     Pages { method: control.method(), setting: control.setting(), clients, runs, ended, failures }
 }
 
-/// Returns the gate from second to second, as long as the first run lasts.
+/// Returns the gate second by second, for as long as the first run lasts.
 pub(super) fn series(control: Control, clients: u32, runs: &[&[Second]]) -> Series {
     let first = runs.first().copied().unwrap_or_default();
     let every = first.len().div_ceil(MOMENTS_MAX).max(1);

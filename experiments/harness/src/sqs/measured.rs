@@ -1,4 +1,4 @@
-//! What was measured on the Tomcat shop, cell by cell, and what each figure shows of it.
+//! What was measured on the Tomcat shop, cell by cell, and the part that each figure shows.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::trouble::Result;
 
 /// The file in the folder of this experiment.
 pub(super) const FILE: &str = "measured.json";
-/// Fixed numbers of sessions that are tried where none is named, at the largest crowd.
+/// Fixed numbers of sessions to try with the largest crowd, if none is named.
 pub(super) const STATIC_TRIED: [u32; 4] = [20, 28, 36, 48];
-/// A cell's own bound is off by some 7 % by itself: of this many cells before and behind it, and of
-/// the cell, the median is taken.
+/// A cell's own bound is wrong by some 7 %. So the median of it and of this many cells before and
+/// after it is used.
 const NEIGHBOURS: usize = 2;
 
 /// Everything that was measured.
@@ -43,15 +43,15 @@ pub(super) struct Cell {
     pub(super) control: Control,
     pub(super) clients: u32,
     pub(super) seed: u64,
-    /// What a session of a single user cost in the same shop just before.
+    /// What a session of a single user cost in the same shop just before the burst.
     pub(super) bound: Bound,
     pub(super) played: Played,
-    /// Share of the shop's core that others had.
+    /// Share of the shop's core that other processes used.
     pub(super) others: f64,
 }
 
 impl Measured {
-    /// Returns what the folder of this experiment holds, if anything was measured.
+    /// Returns the data in the folder of this experiment, if anything was measured.
     pub(super) fn load(folder: &Path) -> Result<Option<Measured>> {
         crate::data::load(&folder.join(FILE))
     }
@@ -61,8 +61,8 @@ impl Measured {
         Shop { speed: median_speed(&self.cells, model), static_sessions: self.best_static(world) }
     }
 
-    /// Returns the shop's speed around the cell of this index, 1 being the one its pages' costs
-    /// were measured at.
+    /// Returns the shop's speed around the cell with this index; 1 is the speed at which its pages'
+    /// costs were measured.
     pub(super) fn speed_at(&self, index: usize, model: &tomcat_model::Measured) -> f64 {
         let around = index.saturating_sub(NEIGHBOURS)..(index + NEIGHBOURS + 1).min(self.cells.len());
         median_speed(&self.cells[around], model)
@@ -87,7 +87,7 @@ impl Measured {
         rated.max_by(|a, b| a.0.total_cmp(&b.0)).map_or(STATIC_TRIED[0], |(_, sessions)| sessions)
     }
 
-    /// Returns what `figure` shows of it; `None` where nothing of it was measured.
+    /// Returns the part that `figure` shows; `None` if none of it was measured.
     pub(super) fn content(&self, figure: &Figure) -> Option<Content> {
         if !figure.is_measured {
             return None;
@@ -150,7 +150,7 @@ impl Measured {
     }
 }
 
-/// Returns the shop's speed in the median of some cells.
+/// Returns the median of the shop's speed over some cells.
 fn median_speed(cells: &[Cell], model: &tomcat_model::Measured) -> f64 {
     let bounds: Vec<f64> = cells.iter().map(|cell| cell.bound.sessions_per_s).collect();
     median(&bounds) / model.sessions_per_s()

@@ -1,4 +1,4 @@
-//! The paper's four methods, and ours.
+//! The paper's four methods, and Suimon's.
 
 use serde::{Deserialize, Serialize};
 use suimon_chart::Hue;
@@ -9,11 +9,11 @@ use suimon_sim::{Laws, RouteChoice, Scenario, SessionChoice};
 
 use super::worlds::Site;
 
-/// The limit the paper's page rule starts from; the paper does not say, and from higher ones it
-/// loses more.
+/// The initial limit of the paper's page rule. The paper does not give it; with higher ones the
+/// rule loses more.
 const INITIAL: u32 = 2;
 
-/// A way to meet the clients.
+/// A method of control.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Method {
@@ -21,18 +21,18 @@ pub(crate) enum Method {
     None,
     /// The best fixed number of sessions.
     SessionOnly,
-    /// The paper's page scheduler alone.
+    /// The paper's two schedulers, with Suimon's defaults for what the paper leaves open.
     PageOnly,
     /// The paper's two schedulers, with our defaults for what the paper leaves open.
     SqsAsSet,
     /// The same with the best constants of a scan at 400 clients who wait for 60 s.
     Sqs,
-    /// Suimon's laws, told nothing.
+    /// Suimon's laws without settings.
     Suimon,
 }
 
 impl Method {
-    /// In the order in which they are drawn: ours last, on top.
+    /// In the order in which they are drawn: Suimon last, on top.
     pub(super) const ALL: [Method; 6] =
         [Method::None, Method::SessionOnly, Method::PageOnly, Method::SqsAsSet, Method::Sqs, Method::Suimon];
 
@@ -72,14 +72,14 @@ pub(super) enum Control {
     Suimon,
 }
 
-/// What the paper leaves open of its two rules.
+/// What the paper leaves open in its two rules.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub(super) struct Constants {
-    /// The limit to start from.
+    /// The initial limit.
     pub(super) initial: u32,
-    /// Tenths of a request in the mean queue, at which the interval grows.
+    /// The mean queue length above which the interval grows, in tenths of a request.
     pub(super) threshold_tenths: u32,
-    /// By how much it grows, and shrinks; the first is also the interval to start from.
+    /// The steps by which it grows and shrinks; the first is also the initial interval.
     pub(super) up_ms: u32,
     pub(super) down_ms: u32,
 }
@@ -133,12 +133,12 @@ impl Control {
         }
     }
 
-    /// Returns whether it is shown: of the fixed numbers of sessions only one is.
+    /// Returns whether it is shown: only one of the fixed numbers of sessions is.
     pub(super) const fn is_shown(self, fixed: u32) -> bool {
         !matches!(self, Control::Static(sessions) if sessions != fixed)
     }
 
-    /// Returns its numbers in words; empty where there are none.
+    /// Returns its numbers in words; empty if it has none.
     pub(super) fn setting(self) -> String {
         match self {
             Control::None | Control::Suimon => String::new(),
@@ -149,8 +149,8 @@ impl Control {
         }
     }
 
-    /// Puts it in front of the application of `scenario`, whose clients wait for `patience` seconds
-    /// at least.
+    /// Puts it in front of the application of `scenario`, whose clients wait for at least
+    /// `patience` seconds.
     pub(super) fn stand_before(self, scenario: &mut Scenario, patience: Option<f64>, site: Site) -> Laws {
         let scale = site.scale();
         let law = |law| SessionChoice::Law(law);
@@ -161,16 +161,16 @@ impl Control {
             Control::SqsAsSet => (Constants::usual().routes(scale), Constants::usual().sessions(scale)),
             Control::Sqs(constants) => (constants.routes(scale), constants.sessions(scale)),
             Control::Suimon => {
-                // In front of the real shop it is told of nothing at all.
+                // In front of the real shop it has no settings at all.
                 if site == Site::Tomcat {
                     scenario.gate.kinds.iter_mut().for_each(|kind| kind.ends.clear());
                 }
                 return Laws::AS_SET;
             }
         };
-        // The paper's queues are first in, first out; newcomers wait in line as long as clients
-        // wait at all, and who tuned it knows how long that is; and the paper's server does not
-        // notice that a client has gone, as a real gateway does.
+        // As in the paper, queues are first in, first out. Newcomers wait in line for as long as
+        // clients wait for an answer, which an operator who tuned the method knows. And the paper's
+        // server does not notice client disconnects, while a real gateway does.
         scenario.gate.params.order = QueueOrder::FirstIn;
         scenario.gate.unaware = site == Site::Paper;
         let patience = Duration::from_secs_f64(patience.unwrap_or(scenario.measure.as_secs_f64()));

@@ -1,9 +1,9 @@
 //! `sqs`: the figures and the table of the paper on Session-aware Queue Scheduling, simulated at
 //! full size.
 //!
-//! [`table::FIGURES`] says what each shows and what the paper says of it; [`make`] simulates it,
-//! [`draw`] draws it and [`readme`] tells it. [`live`] measures some of them on a real shop, and
-//! [`predict`] holds the model against that.
+//! [`table::FIGURES`] lists what each figure shows and what the paper says about it. [`make`]
+//! simulates it, [`draw`] draws it and [`readme`] reports it. [`live`] measures some figures on a
+//! real shop, and [`predict`] compares the model with that.
 
 mod data;
 mod draw;
@@ -58,7 +58,7 @@ pub(crate) struct Options {
     /// target/]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
-    /// A few short runs, to see whether everything runs. Its figures mean nothing.
+    /// A few short runs, to see whether everything runs. Its figures have no meaning.
     #[arg(long)]
     quick: bool,
     #[command(subcommand)]
@@ -70,7 +70,7 @@ enum Measure {
     Live(Box<live::Options>),
 }
 
-/// Runs the figures that are asked for, or measures; returns whether what was to hold holds.
+/// Runs the requested figures, or measures; returns whether the claims hold.
 pub(crate) fn run(options: Options) -> Result<bool> {
     if let Some(Measure::Live(options)) = options.measure {
         return live::run(*options);

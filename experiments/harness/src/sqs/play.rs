@@ -1,4 +1,4 @@
-//! Plays runs, each once, on all cores.
+//! Plays runs on all cores, each run only once.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -14,7 +14,7 @@ use super::worlds::{self, Site, World};
 use crate::parallel;
 use crate::trouble::{Result, Trouble};
 
-/// Seconds of a run that a series shows at most.
+/// The most seconds of a run that a series shows.
 const SERIES_S: usize = 600;
 
 /// One run to be played.
@@ -25,7 +25,7 @@ pub(super) struct Job {
     pub(super) control: Control,
     pub(super) clients: u32,
     pub(super) seed: u64,
-    /// The application's, in thousandths of the scenario's.
+    /// The application's speed, in thousandths of the scenario's.
     pub(super) speed: u32,
 }
 
@@ -37,16 +37,16 @@ pub(super) fn thousandths(share: f64) -> u32 {
     (share * f64::from(AS_IT_IS)).round() as u32
 }
 
-/// What is kept of a run.
+/// The summary of a run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Played {
-    /// Whether everybody was done in time.
+    /// Whether all clients were done in time.
     pub(super) ended: bool,
     /// Sessions ÷ time until all were done; 0 of a dead run.
     pub(super) sessions_per_s: f64,
     pub(super) by_page: [f64; PAGES],
     pub(super) refusals: f64,
-    /// Seconds, and number of sessions that took about as long, ascending.
+    /// Seconds, and the number of sessions that took about as long, ascending.
     pub(super) times: Vec<(f64, u64)>,
     pub(super) seconds: Vec<Second>,
 }
@@ -61,7 +61,7 @@ pub(super) struct Second {
     pub(super) limit_of_page_1: f64,
 }
 
-/// Runs that were played, so that figures share them.
+/// Runs that were played, kept so that figures share them.
 #[derive(Default)]
 pub(super) struct Player {
     known: HashMap<Job, Arc<Played>>,
@@ -77,7 +77,7 @@ impl Player {
         }
     }
 
-    /// Plays what was not played before, and returns all of them in the order of `jobs`.
+    /// Plays the runs that are missing, and returns all of `jobs` in their order.
     pub(super) fn play(&mut self, jobs: &[Job]) -> Result<Vec<Arc<Played>>> {
         let mut missing: Vec<Job> =
             jobs.iter().filter(|job| !self.known.contains_key(job)).copied().collect();

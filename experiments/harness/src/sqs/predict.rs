@@ -1,9 +1,8 @@
-//! `sqs live`'s own figure: every cell that was measured beside what the model of the shop says of
-//! it.
+//! `sqs live`'s own figure: every measured cell beside the prediction by the model of the shop.
 //!
-//! The model's costs come from `tomcat-model`, single requests alone; from the cells comes only how
-//! fast the shop was around them, told by a single user, so that a slower hour of the machine is
-//! not taken for an error of the model.
+//! The model's costs come from `tomcat-model`, from one kind of page at a time. The cells only give
+//! the speed of the shop around them, measured with a single user, so that a slower hour of the
+//! machine does not count as an error of the model.
 
 use std::path::Path;
 
@@ -20,9 +19,9 @@ use crate::figures::{self, Panel};
 use crate::tomcat_model;
 use crate::trouble::Result;
 
-/// The simulation is to be no further than this from what was measured.
+/// The largest allowed difference between simulation and measurement, as a share.
 const WITHIN: f64 = 0.1;
-/// Of these methods it was to hold.
+/// The methods to which the claim applies.
 const PREDICTED: [Method; 4] = [Method::None, Method::PageOnly, Method::SessionOnly, Method::Suimon];
 /// Seeds of the simulation.
 const SEEDS: u64 = 5;
@@ -37,13 +36,13 @@ pub(super) struct Prediction {
     pub(super) clients: u32,
     pub(super) measured: Range,
     pub(super) simulated: Range,
-    /// Failures of all kinds, likewise.
+    /// Failures of all kinds, as measured.
     pub(super) measured_failures: Range,
     pub(super) simulated_failures: Range,
 }
 
 impl Prediction {
-    /// Returns measured ÷ simulated; 1 where neither was done in time.
+    /// Returns measured ÷ simulated; 1 if neither was done in time.
     fn ratio(&self) -> f64 {
         let (measured, simulated) = (self.measured.1, self.simulated.1);
         if measured <= 0.0 && simulated <= 0.0 { 1.0 } else { measured / simulated.max(1e-9) }
@@ -54,7 +53,7 @@ impl Prediction {
     }
 }
 
-/// Simulates all that was measured.
+/// Simulates all measured cells.
 pub(super) fn predict(
     measured: &Measured,
     model: &tomcat_model::Measured,
@@ -100,7 +99,7 @@ fn one(
     })
 }
 
-/// Returns what was to hold: a sentence for each method.
+/// Returns the claims: a sentence for each method.
 pub(super) fn claims(predictions: &[Prediction]) -> Vec<Claim> {
     let sentence = |method: Method| {
         let own: Vec<&Prediction> =
@@ -169,7 +168,7 @@ pub(super) fn table(predictions: &[Prediction]) -> String {
     out
 }
 
-/// Draws a panel for each world into `folder`: measured in dots, the model dashed.
+/// Draws a panel for each world into `folder`: measurements as dots, the model dashed.
 pub(super) fn draw(predictions: &[Prediction], measured: &Measured, folder: &Path) -> Result<()> {
     let dead_after_s = measured.dead_after_s;
     let mut panels = Vec::new();

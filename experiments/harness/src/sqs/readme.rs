@@ -1,4 +1,4 @@
-//! The part of the `README.md` that is written from the data, so that it cannot go stale.
+//! The part of the `README.md` that is written from the data, so that it cannot become outdated.
 
 use std::fmt::Write as _;
 
@@ -10,24 +10,24 @@ use super::table::{Figure, Shows};
 use super::view::{Seen, View, count, rate};
 use crate::claims::{self, Claim};
 
-/// Numbers of clients that are told.
+/// Numbers of clients in the text.
 pub(super) const TOLD: [u32; 4] = [25, 100, 200, 400];
-/// Suimon keeps this share of the best of the others.
+/// The least share of the best other method that Suimon must reach.
 const SHARE_MIN: f64 = 0.95;
-/// What is between these lines is written by the command.
+/// The command writes the text between these two lines.
 const BEGIN: &str = "<!-- Written by ./experiments/run sqs. -->";
 const END: &str = "<!-- As far as here. -->";
 /// Columns of the table, after the figure and what it shows.
 const METHODS: [Method; 6] =
     [Method::Suimon, Method::Sqs, Method::SqsAsSet, Method::PageOnly, Method::SessionOnly, Method::None];
 
-/// What is told of one figure.
+/// The text about one figure.
 pub(super) struct Told {
     /// Its row in the table.
     pub(super) row: String,
-    /// What of it is as in the paper, and what is not.
+    /// What agrees with the paper, and what does not.
     pub(super) finding: String,
-    /// Settings that were tried; empty where none were.
+    /// Settings that were tried; empty if there were none.
     tried: String,
     pub(super) claims: Vec<Claim>,
     name: &'static str,
@@ -46,7 +46,7 @@ impl Told {
     }
 }
 
-/// Returns `readme` with a new table. `foretold`: how well the model of the real shop did.
+/// Returns `readme` with a new table. `foretold`: how good the predictions for the real shop were.
 pub(super) fn text(readme: &str, told: &[Told], foretold: &[Claim]) -> String {
     let (before, after) = match (readme.split_once(BEGIN), readme.split_once(END)) {
         (Some((before, _)), Some((_, after))) => (before, after),
@@ -99,7 +99,7 @@ fn row(figure: &Figure, view: &View<'_>) -> String {
     )
 }
 
-/// Returns what a method does in a figure, in numbers; empty where the figure does not show it.
+/// Returns a method's numbers in a figure; empty if the figure does not show it.
 pub(super) fn cell(figure: &Figure, view: &View<'_>, method: Method) -> String {
     match figure.shows {
         Shows::Throughput | Shows::Failures => {
@@ -165,7 +165,7 @@ fn against_the_paper(figure: &Figure, view: &View<'_>) -> String {
     out.trim_end().to_owned() + "\n"
 }
 
-/// Says what became of the settings that were tried.
+/// Describes the settings that were tried and their results.
 fn tried(figure: &Figure, data: &Data) -> String {
     let of = |method: Method| data.scan.iter().filter(move |tried| tried.method == method);
     if data.scan.is_empty() {
@@ -209,7 +209,7 @@ fn tried(figure: &Figure, data: &Data) -> String {
     out
 }
 
-/// Returns what was to hold of our own curve.
+/// Returns the claims about Suimon's own curve.
 fn claims(figure: &Figure, data: &Data) -> Vec<Claim> {
     let view = View { data, world: figure.world };
     let mut claims = Vec::new();

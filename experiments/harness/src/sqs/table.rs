@@ -1,4 +1,4 @@
-//! The paper's figures and its table, and what the paper says of each.
+//! The paper's figures and its table, and the paper's statements on each.
 
 use super::view::{Seen, View};
 use super::worlds::World;
@@ -10,7 +10,7 @@ pub(super) enum Shows {
     Throughput,
     /// Failures by number of clients.
     Failures,
-    /// How long sessions took, at one number of clients, up to this many seconds.
+    /// Durations of sessions, at one number of clients, up to this many seconds.
     Distribution(u32, f64),
     /// Failures by page.
     Pages,
@@ -22,7 +22,7 @@ pub(super) enum Shows {
 
 /// One figure of the paper.
 pub(super) struct Figure {
-    /// Its word in the command and the name of its file.
+    /// Its name in the command and in its file's name.
     pub(super) name: &'static str,
     /// As the paper names it.
     pub(super) of_the_paper: &'static str,
@@ -31,12 +31,12 @@ pub(super) struct Figure {
     pub(super) question: &'static str,
     /// Whether it is also measured on the real shop.
     pub(super) is_measured: bool,
-    /// What the paper says of it.
+    /// The paper's statements on it.
     pub(super) statements: &'static [Statement],
 }
 
-/// A sentence of the paper, and how it is looked up in the data; `None` where the data does not
-/// hold what it is about.
+/// A sentence of the paper, and how the data is checked for it; `None` if the data does not cover
+/// it.
 pub(super) struct Statement {
     pub(super) says: &'static str,
     pub(super) here: fn(&View<'_>) -> Option<Seen>,
@@ -46,7 +46,7 @@ const fn says(says: &'static str, here: fn(&View<'_>) -> Option<Seen>) -> Statem
     Statement { says, here }
 }
 
-/// All of them, in the paper's order.
+/// All figures, in the paper's order.
 pub(super) const FIGURES: &[Figure] = &[
     Figure {
         name: "04",

@@ -97,7 +97,7 @@ fn what_was_measured_is_written_as_it_was_read() {
     assert_eq!(fs::read(&path).unwrap(), fs::read(own_folder().join(FILE)).unwrap());
 }
 
-/// No law of ours, and no settings to be tried first: what these two do is the simulator's alone.
+/// Without Suimon's laws and without settings to try: these two depend on the simulator alone.
 #[test]
 fn the_table_tells_what_the_simulator_says_today() {
     let text = fs::read_to_string(own_folder().join("README.md")).unwrap();
@@ -139,7 +139,7 @@ fn the_same_run_is_the_same_and_a_client_alone_takes_six_thinks_and_seven_pages(
         let mut player = Player::default();
         assert_eq!(player.play(&[job(control), job(control)]).unwrap()[1], first[0]);
         let took_s = 1.0 / first[0].sessions_per_s;
-        // He begins within the first second.
+        // The client begins within the first second.
         assert!((18.4..19.9).contains(&took_s), "{control:?}: {took_s} s");
     }
 }

@@ -1,15 +1,15 @@
-//! Looks things up in the data of a figure: what the paper says of it, and whether it is so here.
+//! Looks things up in the data of a figure: the paper's statements, and whether they hold here.
 
 use super::data::{Content, Curve, Data, Pages, Point, Range, Series};
 use super::method::Method;
 use super::worlds::World;
 
-/// The crowd most sentences are about.
+/// The crowd to which most statements refer.
 const MANY: u32 = 400;
-/// As large as makes no difference between runs.
+/// The largest difference that counts as equal, as a share.
 const ALIKE: f64 = 0.15;
 
-/// Whether it is so, and what is to be seen here.
+/// Whether the statement holds, and what is seen here.
 pub(super) struct Seen {
     pub(super) holds: bool,
     pub(super) here: String,
@@ -31,7 +31,7 @@ pub(super) fn rate(point: &Point) -> String {
     if point.is_dead() { "dead".to_owned() } else { format!("{:.2}", point.sessions_per_s.1) }
 }
 
-/// Returns failures, or that nobody can tell.
+/// Returns failures, or that their number is unknown.
 pub(super) fn count(range: Range, is_dead: bool) -> String {
     if is_dead { "dead".to_owned() } else { format!("{:.0}", range.1) }
 }
@@ -190,7 +190,7 @@ impl<'a> View<'a> {
         seen(!point.is_dead() && (from..=to).contains(&point.failures.1), here)
     }
 
-    /// Returns after how many seconds half of the clients were done.
+    /// Returns the seconds after which half of the clients were done.
     pub(super) fn half_done(&self, method: Method) -> Option<f64> {
         let Content::Distribution(distributions) = &self.data.content else { return None };
         let distribution = distributions.iter().find(|distribution| distribution.method == method)?;

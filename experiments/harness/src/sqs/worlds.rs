@@ -9,7 +9,7 @@ use suimon_workload::{Arrivals, Patience};
 use crate::common::experiments;
 use crate::trouble::{Result, Trouble};
 
-/// Who comes, and how patient they are.
+/// The clients, and their patience.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum World {
@@ -20,12 +20,12 @@ pub(super) enum World {
     Mixed,
 }
 
-/// Which application they come to.
+/// The application.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(super) enum Site {
-    /// The paper's, in the paper's times.
+    /// The paper's application, in the paper's times.
     Paper,
-    /// The Tomcat shop of this project, in its own times.
+    /// This project's Tomcat shop, in its own times.
     Tomcat,
 }
 
@@ -50,7 +50,7 @@ impl World {
         }
     }
 
-    /// Returns the number of sessions the paper found best for its static method.
+    /// Returns the number of sessions that the paper found best for its static method.
     pub(super) const fn best_static_of_the_paper(self) -> u32 {
         match self {
             World::NoTimeout => 75,
@@ -61,7 +61,7 @@ impl World {
 }
 
 impl Site {
-    /// Returns by what the paper's times are divided.
+    /// Returns the divisor of the paper's times.
     pub(super) const fn scale(self) -> f64 {
         match self {
             Site::Paper => 1.0,
@@ -83,7 +83,7 @@ pub(super) fn load(site: Site, world: World) -> Result<Scenario> {
     suimon_settings::scenario::load(&path).map_err(|faults| Trouble::Usage(faults.to_string()))
 }
 
-/// Returns the same with this number of clients.
+/// Returns the same scenario with this number of clients.
 pub(super) fn with_clients(mut scenario: Scenario, clients: u32) -> Scenario {
     if let Arrivals::Closed { users, .. } = &mut scenario.workload.arrivals {
         *users = clients;
@@ -91,7 +91,7 @@ pub(super) fn with_clients(mut scenario: Scenario, clients: u32) -> Scenario {
     scenario
 }
 
-/// Returns the shortest time that anybody waits, seconds; `None`: for ever.
+/// Returns the shortest patience of a client, seconds; `None`: for ever.
 pub(super) fn patience_s(scenario: &Scenario) -> Option<f64> {
     let of = |journey: &Arc<suimon_workload::Journey>| match &journey.patience {
         Patience::Endless => None,

@@ -1,4 +1,4 @@
-//! The ways in which a forgery is made of what a gateway wrote.
+//! The ways to forge an item from what a gateway wrote.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -9,7 +9,7 @@ use super::{ALPHABET, Bench, KINDS, NUMBERS, TAG};
 
 /// Bytes of the signature, at the end of each.
 pub(super) const MAC: usize = 16;
-/// Where the version, the key's id and the kind's tag stand in each.
+/// Where the version, the key's id and the kind's tag are in each.
 const VERSION: usize = 0;
 const KEY: usize = 1;
 
@@ -61,7 +61,7 @@ impl Way {
     }
 }
 
-/// Returns where the fields of a sort end, the signature included; the first begins at 0.
+/// Returns where the fields of a sort end, including the signature; the first begins at 0.
 pub(super) fn fields(kept: SignedItem) -> &'static [usize] {
     match kept {
         SignedItem::Ticket => &[1, 2, 4, 5, 9, 11, 17, 21, 25, 27, 31, 35, 37, 53],
@@ -121,7 +121,8 @@ impl Bench {
                 let other = others[rng.below(others.len())];
                 let other = bytes_of(self.pick(rng, other));
                 let mut bytes = bytes_of(text);
-                // As long as one of this sort, where it is not; the signature stays at the end.
+                // As long as an item of this sort, even if the other one is not; the signature
+                // stays at the end.
                 let shared = bytes.len().min(other.len()) - MAC;
                 let end = bytes.len() - MAC;
                 bytes[..shared].copy_from_slice(&other[..shared]);
@@ -172,14 +173,14 @@ impl Bench {
     }
 }
 
-/// Returns another spelling of the same.
+/// Returns another spelling of the same bytes.
 fn respelt(rng: &mut Rng, text: &str) -> String {
     let bytes = bytes_of(text);
     match rng.below(8) {
         0 => STANDARD.encode(&bytes),
         1 => format!("{text}{}", "=".repeat(1 + rng.below(3))),
         2 => {
-            // The last letter has bits left over: two of 71 letters, four of 43.
+            // The last letter has unused bits: two for 71 letters, four for 43.
             let (rest, last) = text.split_at(text.len() - 1);
             let place = ALPHABET.iter().position(|letter| *letter == last.as_bytes()[0]).unwrap_or_default();
             let spare = if bytes.len() % 3 == 1 { 16 } else { 4 };
@@ -203,7 +204,7 @@ fn respelt(rng: &mut Rng, text: &str) -> String {
     }
 }
 
-/// Returns a capital for a small letter and the other way round.
+/// Returns a letter in the opposite case.
 fn turned(letter: u8) -> u8 {
     if letter.is_ascii_alphabetic() { letter ^ 0x20 } else { letter }
 }

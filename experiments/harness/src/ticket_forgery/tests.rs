@@ -37,7 +37,7 @@ fn a_gateway_that_takes_what_others_have_signed_is_found_out() {
     let data = forge(&bench, 1, 3300).unwrap();
     assert!(claims::all_hold(&data.claims), "{:?}", data.claims);
     assert_eq!(data, forge(&bench, 1, 3300).unwrap(), "the same seed, the same forgeries");
-    // Others who have our keys.
+    // Another gateway that has the same keys.
     bench.others = self::bench(1).mint;
     let data = forge(&bench, 1, 3300).unwrap();
     assert!(!data.claims[0].holds, "{:?}", data.claims);

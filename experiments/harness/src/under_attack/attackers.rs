@@ -1,7 +1,7 @@
-//! The attackers: one machine's worth of connections that want nothing but harm.
+//! The attackers: as many malicious connections as one machine can open.
 //!
-//! Each keeps to one manner, from one address of its own of 127.0.0.0/8, and begins again a while
-//! after it was cut off. What they send is written byte by byte, as no HTTP library would.
+//! Each attacks in one manner, from one address in 127.0.0.0/8, and starts again a while after it
+//! was cut off. What it sends is written byte by byte, as no HTTP library would.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -23,17 +23,16 @@ const NETWORKS: u32 = 5;
 const ADDRESSES: u32 = 10;
 /// From one byte of a dripping client to the next.
 const DRIP: Duration = Duration::from_secs(5);
-/// How long those who were cut off stay away.
+/// How long an attacker that was cut off stays away.
 const AWAY: Duration = Duration::from_secs(2);
-/// How long those wait for an answer who do.
+/// How long attackers wait for an answer, if they do.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// From one request to the next of clients that ask for pages: this is what the application gets to
-/// do for them where nothing stops them.
+/// From one request to the next of clients that request pages: the work that the application gets
+/// from them if nothing stops them.
 const PAGES_EVERY: Duration = Duration::from_secs(10);
-/// From one request to the next of clients that ask for what costs the application little or
-/// nothing.
+/// From one request to the next of clients whose requests cost the application little or nothing.
 const CHEAP_EVERY: Duration = Duration::from_secs(2);
-/// Requests of one connection that are never read, and streams of one whose windows are closed.
+/// Requests on a connection whose answers are never read, and streams on one with closed windows.
 const UNREAD: usize = 4;
 /// Forged tickets in one head.
 const FORGED: usize = 100;
@@ -59,27 +58,27 @@ pub(crate) enum Manner {
     DripBody,
     /// Sends a head, a byte now and then.
     DripHead,
-    /// Connects and says nothing, or `PRI`.
+    /// Connects and sends nothing, or `PRI`.
     Silence,
-    /// Asks for pages and reads none of them.
+    /// Requests pages and reads no answer.
     ReadNothing,
     /// HTTP/2 with a window of 0.
     ZeroWindow,
     /// HTTP/2 streams that are reset as soon as they are opened.
     Reset,
-    /// Asks for a page and is gone.
+    /// Requests a page and disconnects.
     Abort,
-    /// Asks without a cookie, again and again, for a place each time.
+    /// Sends requests without a cookie, to get a position for each.
     Farm,
     /// Forges tickets and leases.
     Forge,
-    /// Polls for places it does not have.
+    /// Polls for positions that it does not have.
     Poll,
-    /// Asks for paths that nobody has asked for before.
+    /// Requests paths that no client has requested before.
     FillTables,
 }
 
-/// How many of a hundred do what.
+/// Of a hundred attackers, how many use each manner.
 const OF_A_HUNDRED: [(Manner, u32); 11] = [
     (Manner::DripBody, 25),
     (Manner::DripHead, 10),
@@ -94,16 +93,16 @@ const OF_A_HUNDRED: [(Manner, u32); 11] = [
     (Manner::FillTables, 5),
 ];
 
-/// What came of one manner.
+/// The results of one manner.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Came {
     /// Connections opened, and those that were refused or cut off by the other side.
     pub(crate) opened: u64,
     pub(crate) refused: u64,
     pub(crate) cut_off: u64,
-    /// Mean seconds that connections stood open.
+    /// Mean seconds that connections were open.
     pub(crate) open_s_mean: f64,
-    /// Requests sent, as far as an attacker counts them.
+    /// Requests sent, if an attacker counts them.
     pub(crate) requests: u64,
     /// Answers by their status.
     pub(crate) answers: BTreeMap<u16, u64>,
@@ -111,7 +110,7 @@ pub(crate) struct Came {
 
 type Counts = Rc<RefCell<BTreeMap<Manner, Came>>>;
 
-/// Attacks, and prints what came of it as one line of JSON.
+/// Attacks, and prints the results as one line of JSON.
 pub(crate) fn run(options: &AttackOptions) -> Result<bool> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().trouble("the runtime")?;
@@ -136,14 +135,14 @@ struct Attacker {
     counts: Counts,
 }
 
-/// The other side has ended it.
+/// The other side has closed the connection.
 struct CutOff;
 
 type Going<T = ()> = std::result::Result<T, CutOff>;
 
 impl Attacker {
     async fn go_on(self) {
-        // Not all in the same moment.
+        // Not all at the same moment.
         sleep(Duration::from_millis(u64::from(self.number) % 1000)).await;
         let manner = manner_of(self.number);
         for round in 0_u64.. {
@@ -199,7 +198,7 @@ impl Attacker {
                 let request = b"GET /browse?page=1 HTTP/1.1\r\nHost: shop.example\r\n\r\n";
                 say(&mut stream, &request.repeat(UNREAD)).await?;
                 self.count(manner, |came| came.requests += UNREAD as u64);
-                // To read is how one would see that it was closed; a write fails, too, once it was.
+                // Without reading, only a failed write shows that the connection was closed.
                 drip(&mut stream, b"\r\n").await
             }
             Manner::ZeroWindow => {
@@ -259,7 +258,7 @@ impl Attacker {
         }
     }
 
-    /// Asks and reads the answers, one request each `every`, as long as the connection lasts.
+    /// Sends a request each `every` and reads the answers, as long as the connection lasts.
     async fn ask_on(
         &self,
         manner: Manner,
@@ -278,7 +277,7 @@ impl Attacker {
     }
 }
 
-/// Returns what the attacker of this number does: the manners stand evenly among the numbers.
+/// Returns the manner of the attacker with this number; manners are spread evenly over the numbers.
 fn manner_of(number: u32) -> Manner {
     // Coprime to a hundred, so that each hundred of attackers has them all.
     let mut place = number.wrapping_mul(37) % 100;
@@ -304,7 +303,7 @@ async fn say(stream: &mut TcpStream, bytes: &[u8]) -> Going {
     }
 }
 
-/// Sends `piece` now and then, until it is cut off.
+/// Sends `piece` at intervals until the connection is closed.
 async fn drip(stream: &mut TcpStream, piece: &[u8]) -> Going {
     loop {
         sleep(DRIP).await;
@@ -312,14 +311,14 @@ async fn drip(stream: &mut TcpStream, piece: &[u8]) -> Going {
     }
 }
 
-/// Waits for the end of the connection, whatever is said on it.
+/// Waits until the connection is closed, whatever is received on it.
 async fn until_closed(stream: &mut TcpStream) -> Going {
     let mut bytes = [0; 1024];
     while stream.read(&mut bytes).await.is_ok_and(|length| length > 0) {}
     Err(CutOff)
 }
 
-/// Lets time pass; what is said meanwhile is read and forgotten.
+/// Waits for `time`, and discards what is received meanwhile.
 async fn pass(stream: &mut TcpStream, time: Duration) -> Going {
     timeout(time, until_closed(stream)).await.unwrap_or(Ok(()))
 }
@@ -332,7 +331,7 @@ async fn status(stream: &mut TcpStream) -> Going<u16> {
     text.and_then(|digits| digits.parse().ok()).ok_or(CutOff)
 }
 
-/// The preface and the settings, with a window for streams where one is to be said (RFC 9113,
+/// The preface and the settings, with a window for streams if there is one to announce (RFC 9113,
 /// sections 3.4 and 6.5).
 fn http2_beginning(window: Option<u32>) -> Vec<u8> {
     let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
@@ -344,11 +343,11 @@ fn http2_beginning(window: Option<u32>) -> Vec<u8> {
     bytes
 }
 
-/// A request without a body, its fields as literals that nobody has to remember (RFC 7541, section
-/// 6.2.2).
+/// A request without a body, its fields as literals that are not added to the dynamic table (RFC
+/// 7541, section 6.2.2).
 fn http2_get(stream: u32, path: &str) -> Vec<u8> {
     let literal = |name_index: u8, value: &str| [&[name_index, value.len() as u8], value.as_bytes()].concat();
-    // `:method GET` and `:scheme http` stand in the static table.
+    // `:method GET` and `:scheme http` are in the static table.
     let block = [vec![0x82, 0x86], literal(4, path), literal(1, "shop.example")].concat();
     const END_STREAM_AND_HEADERS: u8 = 0x5;
     http2_frame(1, END_STREAM_AND_HEADERS, stream, &block)

@@ -1,5 +1,5 @@
-//! Who stands in front of the shop: Suimon as it comes, and nginx and HAProxy with the protections
-//! their handbooks advise.
+//! The gateways in front of the shop: Suimon without settings, and nginx and HAProxy with the
+//! protections that their manuals advise.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -11,11 +11,11 @@ use crate::common::Common;
 use crate::gateways::{Gateway, start_haproxy, start_nginx, start_suimon};
 use crate::trouble::Result;
 
-/// Connections and requests per second of one address, where there is a limit for them. The honest
-/// crowd comes from one address of its own, which is exempt: people have addresses of their own.
+/// Connections and requests per second of one address, where these have a limit. The honest crowd
+/// comes from one address, which is exempt: real visitors have addresses of their own.
 const CONNECTIONS_EACH: u32 = 10;
 const REQUESTS_EACH_PER_S: u32 = 10;
-/// Requests at once at the shop: a good value for it, found by `sessions-under-overload`.
+/// Concurrent requests at the shop: a good value for it, found by `sessions-under-overload`.
 const MAXCONN: u32 = 8;
 
 /// A gateway.
@@ -46,7 +46,7 @@ impl Contestant {
     }
 }
 
-/// Short time-outs, whole requests before the shop sees them, and limits for each address.
+/// Short timeouts, whole requests before the shop sees them, and limits per address.
 fn nginx(listen: SocketAddr, app: SocketAddr) -> String {
     format!(
         "    geo $stranger {{ default $binary_remote_addr; 127.0.0.1 \"\"; }}
@@ -74,7 +74,7 @@ fn nginx(listen: SocketAddr, app: SocketAddr) -> String {
     )
 }
 
-/// The same in HAProxy's words, with its queue in front of the shop.
+/// The same for HAProxy, with its queue in front of the shop.
 fn haproxy(listen: SocketAddr, app: SocketAddr) -> String {
     let requests_in_10_s = REQUESTS_EACH_PER_S * 10;
     format!(

@@ -1,7 +1,7 @@
-//! `under-attack`: a thousand connections that mean harm, beside a crowd that does not.
+//! `under-attack`: a thousand malicious connections beside an honest crowd.
 //!
-//! Each cell is a fresh shop and a fresh gateway; each is played without the attackers and with
-//! them, one after the other.
+//! Each cell is a fresh shop and a fresh gateway. It is played without the attackers and then with
+//! them.
 
 mod attackers;
 mod contestants;
@@ -36,30 +36,30 @@ use suimon_process::{Program, Running};
 use suimon_statistics::table::numbers;
 
 const NAME: &str = "under-attack";
-/// Sessions of each shop's warm-up, and those in which the bound is measured, once.
+/// Sessions of each shop's warm-up, and sessions in which the bound is measured, once.
 const WARMUP_SESSIONS: u32 = 40;
 const BOUND_SESSIONS: u32 = 60;
 /// Attackers, each with one connection.
 const ATTACKERS: u32 = 1000;
-/// At least this share of what is completed without the attackers is completed with them.
+/// The least share of the sessions completed without the attackers that is completed with them.
 const KEPT_MIN: f64 = 0.95;
 /// The most memory of Suimon, MB.
 const RESIDENT_MB_MAX: f64 = 100.0;
-/// How often memory is looked at.
+/// Interval at which memory is read.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// How long the attackers may take to tell what came of it.
+/// The longest time until the attackers report their results.
 const TELL_PATIENCE: Duration = Duration::from_secs(20);
 /// Seconds over which a curve of the figure is a mean.
 const SMOOTH: usize = 10;
 
-/// Does a crowd that means no harm notice a thousand connections that do?
+/// Does an honest crowd notice a thousand malicious connections?
 ///
 /// A Tomcat shop on one core. Visitors come at 0.6 of the bound and at three times it, while a
 /// thousand attackers from fifty addresses drip heads and bodies, read nothing, close windows,
-/// reset, abort, farm places, forge, poll and ask for what there is not. Suimon is told nothing;
-/// nginx and HAProxy stand beside it with their usual protections. It holds if with the attackers
-/// at least 0.95 of the sessions are completed that are completed without, nobody inside fails, and
-/// Suimon's memory stays under 100 MB.
+/// reset, abort, farm positions, forge, poll and request unknown paths. Suimon has no settings;
+/// nginx and HAProxy are compared with it, with their usual protections. It holds if with the
+/// attackers at least 0.95 of the sessions are completed that are completed without them, no
+/// admitted session fails, and Suimon's memory stays under 100 MB.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   ./experiments/run under-attack                           about 30 minutes
@@ -69,19 +69,19 @@ pub(crate) struct Options {
     common: CommonOptions,
     #[command(flatten)]
     shop: ShopOptions,
-    /// Who stands in front of the shop.
+    /// The gateways in front of the shop.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Contestant::Suimon, Contestant::Nginx, Contestant::Haproxy])]
     contestants: Vec<Contestant>,
     /// Sessions per second, as shares of the bound.
     #[arg(long, value_name = "SHARE", value_delimiter = ',', default_values_t = [0.6, 3.0])]
     loads: Vec<f64>,
-    /// Played before and not counted, seconds; the attackers are there from the beginning.
+    /// Time before counting, seconds; the attackers are there from the beginning.
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     warmup: u64,
     /// Counted, seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 90, value_parser = clap::value_parser!(u64).range(1..))]
     seconds: u64,
-    /// Measure nothing: judge and draw what was measured before.
+    /// Measure nothing: judge and draw earlier data.
     #[arg(long)]
     redraw: bool,
 }
@@ -102,17 +102,17 @@ struct Data {
 struct Cell {
     contestant: Contestant,
     load: f64,
-    /// What came of each manner of attack; `None`: nobody attacked.
+    /// The results of each manner of attack; `None`: without attackers.
     attack: Option<BTreeMap<Manner, Came>>,
     crowd: Report,
-    /// The gateway's processor time ÷ time, and its memory at most.
+    /// The gateway's processor time ÷ time, and its highest memory.
     gateway_cpu_share: f64,
     resident_mb_max: f64,
     app_core: CoreUse,
     load_core: CoreUse,
 }
 
-/// Runs it, and returns whether what was to hold holds.
+/// Runs it, and returns whether the claims hold.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let common = options.common.prepare(NAME)?;
     let path = common.out.join("data/result.json");
@@ -177,7 +177,7 @@ fn cell(
         work: *work,
     };
     let opened = shop.open()?;
-    // All cells have the pages that the first shop made.
+    // All cells use the pages of the first shop.
     *work = Some(opened.work);
     let scale = options.shop.scale;
     let measured = if bound.is_some() { 1 } else { BOUND_SESSIONS };
@@ -239,7 +239,7 @@ fn cell(
     })
 }
 
-/// Starts the attackers as a process of their own, on the core of the crowd.
+/// Starts the attackers in a separate process, on the core of the crowd.
 fn start_attackers(
     common: &Common,
     folder: &std::path::Path,
@@ -257,7 +257,7 @@ fn start_attackers(
     Ok(attackers)
 }
 
-/// Waits for the attackers' own account.
+/// Waits for the attackers' own report.
 fn told(mut attackers: Running) -> Result<BTreeMap<Manner, Came>> {
     attackers.wait(TELL_PATIENCE)?;
     serde_json::from_str(attackers.said().trim()).trouble("what the attackers say")
@@ -327,7 +327,7 @@ fn tables(data: &Data) -> String {
     )
 }
 
-/// What came of each manner, at the largest load.
+/// The results of each manner, at the largest load.
 fn attack_table(cells: &[Cell]) -> String {
     let attacked = || cells.iter().filter(|cell| cell.attack.is_some());
     let most = attacked().map(|cell| cell.load).fold(0.0, f64::max);
@@ -398,7 +398,7 @@ mod tests {
         let holds = |claims: [Claim; 3]| claims.map(|claim| claim.holds);
         assert_eq!(holds(judge_pair(0.6, 0.96, 0, 20.0)), [true, true, true]);
         assert_eq!(holds(judge_pair(3.0, 0.94, 1, 120.0)), [false, false, false]);
-        // Nothing completed in peace is nothing to be kept.
+        // If nothing is completed without attackers, there is nothing to compare.
         assert_eq!(holds(judge_pair(3.0, f64::NAN, 0, 20.0)), [false, true, true]);
     }
 }

@@ -1,4 +1,4 @@
-//! Those who ask: connections kept alive, each request sent when the answer before it is there.
+//! The clients: kept-alive connections, each of which sends its next request after an answer.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -15,31 +15,32 @@ use crate::trouble::{Result, Trouble, While, failed};
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 const HEADERS_MAX: usize = 64;
 
-/// What a twin says to a client that is to wait on.
+/// What the JSON form of the page says to a client that must go on waiting.
 const WAITING: &[u8] = b"\"state\":\"waiting\"";
 
-/// What is asked for.
+/// A request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Ask {
-    /// A page, as a browser does: the answer is the waiting page, and a number in a cookie.
+    /// A page, as a browser requests it: the answer is the waiting page, with a ticket in a cookie.
     Page,
-    /// The same as a program does: the answer is the page's twin, and a number in a header.
+    /// The same as a program requests it: the answer is the page's JSON form, with a ticket in a
+    /// header.
     Draw,
-    /// How the holder of this ticket stands, as the page's script does.
+    /// A poll for the holder of this ticket, as the page's script sends it.
     Poll(String),
 }
 
-/// What came back.
+/// The answers.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Answers {
     pub(super) count: u64,
-    /// The tickets that came with them.
+    /// The tickets in them.
     pub(super) tickets: Vec<String>,
-    /// How many of them tell to wait on.
+    /// How many of them say to go on waiting.
     pub(super) waiting: u64,
 }
 
-/// Asks one gateway.
+/// Sends requests to one gateway.
 #[derive(Debug)]
 pub(super) struct Asker {
     to: SocketAddr,
@@ -47,7 +48,7 @@ pub(super) struct Asker {
 }
 
 impl Asker {
-    /// Returns one with this many `connections`.
+    /// Returns a client with this many `connections`.
     pub(super) fn new(to: SocketAddr, connections: usize) -> Self {
         Asker { to, connections }
     }
@@ -125,7 +126,7 @@ fn request(to: SocketAddr, ask: &Ask) -> Vec<u8> {
     .into_bytes()
 }
 
-/// What is needed of the head of an answer.
+/// The needed parts of an answer's head.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Head {
     status: u16,
@@ -135,7 +136,7 @@ struct Head {
 }
 
 impl Head {
-    /// Returns it once it is complete.
+    /// Returns the head once it is complete.
     fn of(bytes: &[u8]) -> std::result::Result<Option<Head>, &'static str> {
         let mut lines = [httparse::EMPTY_HEADER; HEADERS_MAX];
         let mut response = httparse::Response::new(&mut lines);

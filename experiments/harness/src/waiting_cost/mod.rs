@@ -1,8 +1,8 @@
-//! `waiting-cost`: what those who wait in line cost: a number drawn, a poll, one that comes too
+//! `waiting-cost`: what visitors in line cost: a ticket issued, a poll, a poll that comes too
 //! early, and a million of them in memory.
 //!
-//! The application never answers, so that one session takes the only place there is and everybody
-//! else waits. The gateway has a core of its own; processor time is what the kernel counts for its
+//! The application never answers, so that one session takes the only place and all other visitors
+//! wait. The gateway has a core of its own; its processor time is what the kernel counts for its
 //! process.
 
 mod asks;
@@ -32,30 +32,30 @@ use suimon_statistics::median;
 use suimon_statistics::table::numbers;
 
 const NAME: &str = "waiting-cost";
-/// Polls that one core must answer in a second.
+/// Polls per second that one core must answer.
 const POLLS_MIN: f64 = 20_000.0;
-/// The most memory for a million who wait, MB (1024² bytes).
+/// The most memory for a million waiting visitors, MB (1024² bytes).
 const MEGABYTES_MAX: f64 = 16.0;
 /// Connections, kept alive.
 const CONNECTIONS: usize = 32;
-/// Whole pages that are asked for; the other numbers are drawn by asking for the twin.
+/// Whole pages that are requested; the other tickets come with the JSON form.
 const PAGES: u32 = 10_000;
-/// People come in this many stages: they draw, and ask for the first time.
+/// People come in this many stages: they get tickets, and poll for the first time.
 const STAGES: u32 = 10;
-/// After this time no poll comes too early, as far as whole seconds tell.
+/// After this time no poll is too early, as the answers give whole seconds.
 const NOT_EARLY: Duration = Duration::from_secs(2);
-/// So many ask again at once, again and again.
+/// How many clients poll again at once, over and over.
 const EARLY: usize = 500;
-/// How long the first request may take to be in the application.
+/// The longest time until the first request is in the application.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How often the gateway is asked meanwhile.
+/// Interval at which the gateway's state is read meanwhile.
 const ASK_EVERY: Duration = Duration::from_millis(20);
 
-/// What do those who wait in line cost: a number drawn, a poll, a poll that comes too early, and a
+/// What do visitors in line cost: a ticket issued, a poll, a poll that comes too early, and a
 /// million of them in memory?
 ///
-/// HTTP/1.1 over connections kept alive. It holds if one core answers at least 20,000 polls per
-/// second, and a million who wait take at most 16 MB.
+/// HTTP/1.1 over kept-alive connections. It holds if one core answers at least 20,000 polls per
+/// second, and a million waiting visitors take at most 16 MB.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   ./experiments/run waiting-cost                    some three minutes
@@ -73,23 +73,23 @@ struct Data {
     experiment: String,
     machine: Machine,
     people: u32,
-    /// Memory with nobody waiting, and with more and more.
+    /// Memory without waiting visitors, and with more and more of them.
     stages: Vec<Stage>,
     /// Anonymous memory for all of them, MB (1024² bytes).
     megabytes: f64,
-    /// Processor time of the gateway, microseconds: for a whole page with a number, for the twin
-    /// with a number.
+    /// Processor time of the gateway, microseconds: for a whole page with a ticket, and for the
+    /// JSON form with a ticket.
     page_us: f64,
     draw_us: f64,
-    /// For a poll, by stages; how many of these were told to wait on; and for a poll that comes too
-    /// early.
+    /// For a poll, by stages; how many of these polls were told to go on waiting; and for a poll
+    /// that comes too early.
     polls_us: Vec<f64>,
     polls_told_to_wait: u64,
     early_us: f64,
     claims: Vec<Claim>,
 }
 
-/// Runs it, and returns whether what was to hold holds.
+/// Runs it, and returns whether the claims hold.
 pub(crate) fn run(mut options: Options) -> Result<bool> {
     if options.common.quick {
         options.people = options.people.min(20_000);
@@ -104,8 +104,8 @@ pub(crate) fn run(mut options: Options) -> Result<bool> {
     Ok(common.quick || claims::all_hold(&data.claims))
 }
 
-/// One session at once, so that everybody behind the first waits; the longest time to the first
-/// byte that there is.
+/// One session at once, so that all visitors after the first wait; and the longest possible time to
+/// the first byte.
 const SETTINGS: &str = "[gate]\nsession_law = \"static\"\nstatic_sessions = 1\n\n[discovery]\nmode = \"off\"\n\n[timeouts]\nfirst_byte = \"1h\"\n\n\
      [[session]]\nkind = \"visit\"\nwaiting_room = true\nhold = \"100ms\"\n";
 
@@ -122,8 +122,7 @@ fn measure(common: &Common, gateway: &Gateway, people: u32) -> Result<Data> {
     for stage in 1..=STAGES {
         let drawn = cost(&asker, pid, (0..each).map(|_| Ask::Draw), 503)?;
         draws_us.push(drawn.us);
-        // A client that polls sooner comes too early; one that polls much later is taken for one
-        // that has gone.
+        // A client that polls sooner is too early; one that polls much later counts as gone.
         thread::sleep(NOT_EARLY);
         let polled = cost(&asker, pid, drawn.answers.tickets.into_iter().map(Ask::Poll), 200)?;
         polls_us.push(polled.us);
@@ -132,7 +131,7 @@ fn measure(common: &Common, gateway: &Gateway, people: u32) -> Result<Data> {
         stages.push(Stage { waiting: stage * each, memory: memory(pid)? });
         eprintln!("  {} wait", stage * each);
     }
-    // A client that has just been answered polls again at once.
+    // Clients that just got an answer poll again at once.
     let newest = newest.split_off(newest.len().saturating_sub(EARLY));
     let again = newest.iter().cycle().take(each as usize / 4).cloned().map(Ask::Poll);
     let early = cost(&asker, pid, again, 429)?;
@@ -169,7 +168,7 @@ fn measure(common: &Common, gateway: &Gateway, people: u32) -> Result<Data> {
     })
 }
 
-/// What some asks have cost.
+/// The cost of some requests.
 struct Cost {
     /// Processor time of the gateway for each, microseconds.
     us: f64,
@@ -184,7 +183,7 @@ fn cost(asker: &Asker, pid: u32, asks: impl Iterator<Item = Ask>, wanted: u16) -
     Ok(Cost { us: 1e6 * used / answers.count.max(1) as f64, answers })
 }
 
-/// Begins the one session that there may be, with a request that is never answered.
+/// Begins the only possible session, with a request that is never answered.
 fn take_the_only_place(gateway: &Gateway) -> Result<TcpStream> {
     let mut stream = TcpStream::connect(gateway.address).trouble("the gateway")?;
     let request = format!("GET / HTTP/1.1\r\nHost: {}\r\nAccept: text/html\r\n\r\n", gateway.address);

@@ -1,21 +1,22 @@
-//! Rules for a line: ours, and what others do.
+//! Rules for a line: the gateway's, and other ones.
 
 use super::RateProfile;
 use std::collections::{BTreeMap, VecDeque};
 use suimon_line::{Lane, Line, Params, Position, PositionStatus};
 use suimon_model::{Duration, Instant, seconds};
 
-/// Which rule.
+/// A rule.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Policy {
-    /// A counter of who is served, raised by time alone: numbers of those who are gone are lost.
+    /// A counter of the number being served, raised by time alone: numbers of absent people are
+    /// lost.
     Counter,
-    /// The same, raised faster by the share of recent numbers that nobody came for.
+    /// The same, raised faster by the share of recent no-shows.
     Compensated,
-    /// People who came in the same minute are admitted in any order, and the next minute's only
-    /// when all of those have begun or were not heard of for five minutes.
+    /// People who came in the same minute are admitted in any order. The next minute's people
+    /// follow only when all of the former have begun or were silent for five minutes.
     Minutes,
-    /// Called ahead by who is present, begun by tokens: the gateway's.
+    /// The gateway's: calls people ahead by how many are present, and starts sessions by tokens.
     Ours,
 }
 
@@ -34,37 +35,38 @@ impl Policy {
     }
 }
 
-/// What becomes of somebody who asks.
+/// The answer to a person who asks.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Answer {
-    /// To be heard later, or never.
+    /// Nothing now; an answer may follow.
     Nothing,
-    /// To ask again.
+    /// Ask again after this time.
     Again(Duration),
-    /// It is their turn: their page lets them in in a moment.
+    /// Called: the page enters in a moment.
     Enters,
     /// A session begins.
     Begins,
 }
 
-/// What becomes of somebody who asks for the application's page.
+/// The answer to a person who asks for the application's page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum AtGate {
-    /// They are held until they may begin.
+    /// Held until the session may begin.
     Held,
-    /// It is their turn, and they are to come again.
+    /// Called, but must come again.
     SentBack,
-    /// It is not their turn.
+    /// Not called.
     NotCalled,
 }
 
-/// A tenth of the time left, within these, seconds: what rules that tell it would tell.
+/// A tenth of the time left, within these bounds, seconds: the assumed polling interval of rules
+/// that predict a wait.
 const POLL: (f64, f64) = (3.0, 60.0);
-/// Those that say nothing ask so often.
+/// The assumed polling interval of rules that predict nothing.
 const POLL_FIXED: Duration = Duration::from_secs(20);
-/// How often rules are called at least.
+/// The longest time between two calls of a rule.
 const WAKE: Duration = Duration::from_millis(250);
-/// How often no-shows are looked at, and the weight of the newest.
+/// How often no-shows are counted, seconds, and the weight of the newest count.
 const COMPENSATED_EVERY: f64 = 10.0;
 const COMPENSATED_WEIGHT: f64 = 0.3;
 const GRACE: f64 = 300.0;
@@ -85,7 +87,7 @@ pub(super) struct Rule {
     looked: Option<(Instant, f64, u64)>,
     came: u64,
     shown: f64,
-    // Minutes: by minute who is there, and when all were last heard of.
+    // Minutes: the people of each minute, and when each was last heard of.
     minutes: VecDeque<BTreeMap<u64, Instant>>,
     minute_of: BTreeMap<u64, usize>,
     // Ours.
@@ -175,8 +177,8 @@ impl Rule {
         }
     }
 
-    /// Somebody asks for the application's page, who may be called, and has just drawn if it
-    /// `is_fresh`: returns what becomes of them.
+    /// A person asks for the application's page; the number may be called, and was drawn just now
+    /// if it `is_fresh`. Returns the answer.
     pub(super) fn at_gate(&mut self, now: Instant, number: u64, who: u32, is_fresh: bool) -> AtGate {
         if self.policy != Policy::Ours {
             return AtGate::NotCalled;
@@ -199,8 +201,8 @@ impl Rule {
         AtGate::Held
     }
 
-    /// Returns the wait that is told, low and high, seconds: by a counter, the numbers before this
-    /// one by its rate.
+    /// Returns the predicted wait, low and high, seconds. A counter predicts the numbers before
+    /// this one ÷ its rate.
     pub(super) fn told(&self, now: Instant, number: u64) -> Option<(f64, f64)> {
         match self.policy {
             Policy::Counter | Policy::Compensated => {
@@ -215,7 +217,7 @@ impl Rule {
         }
     }
 
-    /// Somebody has given up. Nobody tells a line so.
+    /// A person has given up. Lines are not told of it.
     pub(super) fn leaves(&mut self, number: u64) {
         self.held.remove(&number);
     }
@@ -243,7 +245,7 @@ impl Rule {
                     self.ended.push((who, Answer::Again(super::NOT_LET_IN)));
                 }
                 self.begin();
-                // The gate admits at the moment a token is there.
+                // The gate admits as soon as a token is there.
                 if !self.held.is_empty() {
                     return now + WAKE.min(seconds(((1.0 - self.tokens) / self.per_second).max(1e-3)));
                 }
@@ -260,7 +262,7 @@ impl Rule {
         std::mem::take(&mut self.ended)
     }
 
-    /// Fills what time fills.
+    /// Adds the tokens and the count due by now.
     fn serve(&mut self, now: Instant) {
         let passed = now.secs_since(self.tokens_at);
         self.tokens_at = now;

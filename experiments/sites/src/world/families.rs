@@ -1,4 +1,4 @@
-//! What the families are: pages, journeys and machines.
+//! The contents of the families: pages, journeys and machines.
 
 use super::{Family, whole};
 use crate::draw::{between, machine};
@@ -9,17 +9,17 @@ use suimon_workload::{InLine, Journey, OnFailure, OnRefusal, Patience, Retry, St
 /// A site before its visitors are known.
 #[derive(Clone, Debug)]
 pub(super) struct Draft {
-    /// By page; a journey's paths end in their numbers.
+    /// By page; the paths of a journey end in the pages' numbers.
     pub(super) costs: Vec<Cost>,
     pub(super) journeys: Vec<Journey>,
     /// By journey: the kind of session it begins.
     pub(super) kind_of: Vec<u32>,
     pub(super) machine: Machine,
-    /// What changes, each after a share of the time counted; in order of time.
+    /// Changes, each after a share of the measured time; in order of time.
     pub(super) changes: Vec<(f64, Planned)>,
-    /// How long visitors wait: least and most, seconds.
+    /// How long visitors wait: minimum and maximum, seconds.
     pub(super) patience: (f64, f64),
-    /// Share of the requests behind the first that are clicked away while the page is being made.
+    /// Share of the requests after the first that are aborted while the page is being made.
     pub(super) clicks_again: f64,
     pub(super) crowd: Crowd,
 }
@@ -32,14 +32,14 @@ pub(super) enum Planned {
     Weights(Vec<f64>),
 }
 
-/// How visitors come, beside how many.
+/// How visitors come, apart from how many.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Crowd {
     /// In any way that fits the regime.
     Any,
     /// As in the course of a day.
     Day,
-    /// All of a sudden, where the regime lets them.
+    /// Suddenly, if the regime allows it.
     Flash,
 }
 
@@ -68,8 +68,8 @@ fn plain(rng: &mut Rng) -> Draft {
     plain_within(rng, 64, 12.0)
 }
 
-/// Pages of all sorts that wait for others up to `elsewhere_max` seconds, on up to `cores_max`
-/// cores.
+/// Pages of all kinds that wait for other systems up to `elsewhere_max` seconds, on up to
+/// `cores_max` cores.
 fn plain_within(rng: &mut Rng, cores_max: usize, elsewhere_max: f64) -> Draft {
     let cores = between(rng, 1.0, cores_max as f64 + 0.99).floor();
     let (pages, heavy) = (whole(rng, 3, 12), whole(rng, 1, 2));
@@ -77,7 +77,7 @@ fn plain_within(rng: &mut Rng, cores_max: usize, elsewhere_max: f64) -> Draft {
         (0..pages).map(|page| page_of(rng, page < heavy, 0.3, elsewhere_max)).collect();
     let mut journeys: Vec<Journey> = (0..whole(rng, 1, 3)).map(|index| walk(index, pages, 12, rng)).collect();
     if rng.chance(0.3) {
-        // The page that waits longest is the one they begin with, or the one they end with.
+        // The page that waits longest is the first one, or the last one.
         costs[pages - 1].elsewhere = between(rng, 0.5, elsewhere_max);
         let step = page_step(99, pages - 1);
         let is_first = rng.chance(0.5);
@@ -165,7 +165,7 @@ fn robots(rng: &mut Rng) -> Draft {
         robots.push(journey(journeys.len() + robots.len(), &asks, (0.05, 0.5), rng));
     }
     for robot in &mut robots {
-        // One that asks for a hundred pages comes less often than one that asks for one.
+        // A robot that asks for a hundred pages comes less often than one that asks for one.
         let each = if robot.steps.len() > 1 { 0.2 } else { 1.0 };
         robot.weight = people * share / (1.0 - share) * each;
     }
@@ -208,7 +208,7 @@ fn big(rng: &mut Rng) -> Draft {
     };
     let mut costs: Vec<Cost> = (0..pages).map(|_| page(rng)).collect();
     if rng.chance(0.5) {
-        // Most such sites have one that is heavy for them.
+        // Most such sites have one page that is heavy for them.
         costs[0].cpu = between(rng, 0.02, 0.4);
     }
     let journey = |index: usize, rng: &mut Rng| {
@@ -234,11 +234,11 @@ fn tiny(rng: &mut Rng) -> Draft {
     draft(costs, journeys, machine(1.0, rng), (8.0, 90.0))
 }
 
-/// A page that has a lock needs the processor for at most this share of the time for which it holds
-/// it.
+/// A page with a lock needs the processor for at most this share of the time for which it holds the
+/// lock.
 const LOCKED_CPU: f64 = 0.2;
 
-/// The pools are made so that they are short before the processor is.
+/// The pools are made small enough to run out before the processor does.
 fn pool(rng: &mut Rng) -> Draft {
     let cores = between(rng, 2.0, 32.99).floor();
     let pages = whole(rng, 3, 8);
@@ -257,13 +257,13 @@ fn pool(rng: &mut Rng) -> Draft {
             visits.iter().zip(&draft.costs).map(|(visits, cost)| visits * cost.elsewhere).sum();
         draft.machine.connections = Some((short_by * cpu_bound * elsewhere).round().clamp(1.0, 1e5) as u32);
     } else {
-        // Those who hold a lock should not be the ones that the operating system forgets.
+        // The operating system should not starve the requests that hold a lock.
         draft.machine.even = true;
         let cost = &mut draft.costs[pages - 1];
         cost.own_pool = Some(if rng.chance(0.6) { 1 } else { whole(rng, 2, 6) as u32 });
         let held = f64::from(cost.own_pool.unwrap_or(1)) / (visits[pages - 1] * short_by * cpu_bound);
-        // It is held mostly while others are waited for: how long the processor takes depends on
-        // who else is on it.
+        // Most of the time, a request holds the lock while it waits for other systems: its
+        // processor time depends on the other requests there.
         cost.cpu = cost.cpu.min(LOCKED_CPU * held);
         cost.elsewhere = held - cost.cpu;
     }
@@ -299,7 +299,7 @@ fn late_routes(rng: &mut Rng) -> Draft {
     let weights: Vec<f64> = journeys.iter().map(|journey| journey.weight).collect();
     journeys[1..].iter_mut().for_each(|journey| journey.weight = 0.0);
     let mut draft = draft(costs, journeys, machine(cores, rng), (8.0, 90.0));
-    // Some come while it is still warming up.
+    // Some come during the warm-up.
     let mut times: Vec<f64> = (1..all).map(|_| rng.between(-0.1, 0.6)).collect();
     times.sort_by(f64::total_cmp);
     let weights_then = |known: usize| {
@@ -384,8 +384,8 @@ fn aborts(rng: &mut Rng) -> Draft {
 }
 
 impl Draft {
-    /// Returns by page how often a session asks for it, and the sessions per second that the
-    /// processor alone could bear.
+    /// Returns, by page, how many requests a session sends on average, and the sessions per second
+    /// that the processor alone could bear.
     fn means(&self) -> (Vec<f64>, f64) {
         let all: f64 = self.journeys.iter().map(|journey| journey.weight).sum();
         let mut visits = vec![0.0; self.costs.len()];
@@ -421,7 +421,7 @@ fn draft(costs: Vec<Cost>, journeys: Vec<Journey>, machine: Machine, patience: (
     }
 }
 
-/// A page, heavy or light; with the probability `waits` it waits for others, for up to
+/// A page, heavy or light; with probability `waits` it waits for other systems, up to
 /// `elsewhere_max` seconds on average.
 fn page_of(rng: &mut Rng, is_heavy: bool, waits: f64, elsewhere_max: f64) -> Cost {
     let waits = rng.chance(waits);
@@ -435,11 +435,10 @@ fn page_of(rng: &mut Rng, is_heavy: bool, waits: f64, elsewhere_max: f64) -> Cos
     }
 }
 
-/// Mean think times, seconds: least and most.
+/// Mean think times, seconds: minimum and maximum.
 const THINK: (f64, f64) = (0.2, 30.0);
 
-/// A journey of up to `steps_max` steps over all pages; most have a heavy one that is seldom the
-/// first.
+/// A journey of up to `steps_max` steps over all pages; most have a heavy one, rarely as the first.
 fn walk(index: usize, pages: usize, steps_max: usize, rng: &mut Rng) -> Journey {
     let length = whole(rng, 1, steps_max);
     let heavy_at = if length > 1 && rng.chance(0.85) { 1 + rng.below(length - 1) } else { 0 };

@@ -1,4 +1,4 @@
-//! Who comes to a site, for how long it is watched, and whether that can be done.
+//! Which visitors come to a site, for how long it is measured, and whether that is feasible.
 
 use super::families::{Crowd, Draft};
 use super::{Family, Regime};
@@ -8,47 +8,48 @@ use suimon_sim::{Scenario, SiteState};
 use suimon_workload::{Arrivals, Phase, Spacing, Think};
 
 /// Sites that can finish fewer or more sessions per second than this are drawn again: too few to
-/// count, too many to wait for.
+/// measure, or too slow to simulate.
 const BOUND: (f64, f64) = (0.02, 400.0);
 /// The same for big ones.
 const BOUND_BIG: (f64, f64) = (40.0, 6000.0);
-/// So many sessions should end in the time counted, ...
+/// This many sessions should end in the measured time, ...
 const SESSIONS_COUNTED: f64 = 200.0;
-/// ... which is at least this long and at most that, seconds.
+/// ... which has this minimum and maximum, seconds.
 const MEASURE: (f64, f64) = (300.0, 7200.0);
-/// Warm-up, seconds, and as a multiple of the mean session if that is longer.
+/// Minimum of the warm-up, seconds, and its minimum in mean sessions.
 const WARM_UP: f64 = 120.0;
 const WARM_UP_SESSIONS: f64 = 3.0;
-/// Where counting begins with the first second, it goes on for this many sessions: the first of
-/// them cannot have ended at once.
+/// If measuring begins with the first second, it lasts for this many mean sessions more: no session
+/// can end at once.
 const COLD_SESSIONS: f64 = 20.0;
-/// Events that a run may cost, as they are estimated here, ...
+/// The most estimated events of a run, ...
 const EVENTS_MAX: f64 = 1.2e6;
 /// ... and for big sites.
 const EVENTS_MAX_BIG: f64 = 2.5e6;
-/// To keep within them the time counted and then the warm-up are made as short as this, seconds.
+/// To stay within them, the measured time and then the warm-up are shortened to this at most,
+/// seconds.
 const SHORTEST: (f64, f64) = (120.0, 60.0);
 const SHORTEST_BIG: (f64, f64) = (40.0, 20.0);
-/// Events a request: it comes, works, ends, and is given up.
+/// Events per request: it arrives, works, ends, and is given up.
 const EVENTS_PER_REQUEST: f64 = 4.0;
 /// Requests of a session that is not finished.
 const REQUESTS_IN_VAIN: f64 = 4.0;
 /// Events per second without any request.
 const EVENTS_IDLE: f64 = 6.0;
-/// Visitors that may be there at once.
+/// The most visitors at once.
 const USERS_MAX: f64 = 20_000.0;
-/// Where all can be served, at most this many sessions are under way.
+/// The most sessions under way if all can be served.
 const UNDER_WAY_MAX: f64 = 10_000.0;
-/// Of fewer users than this the number is not as exact as the regime, ...
+/// With fewer users than this, their number cannot match the regime exactly, ...
 const USERS_MIN: f64 = 20.0;
-/// ... and where it need not be, fewer than this are no crowd.
+/// ... and if it need not, fewer than this are no crowd.
 const USERS_MIN_ABOVE: f64 = 5.0;
-/// Before and after a rush, as a share of the bound.
+/// The load before and after a rush, as a share of the bound.
 const CALM: f64 = 0.6;
-/// Pieces in which a day is drawn.
+/// Phases in which a day is drawn.
 const DAY_PIECES: usize = 16;
 
-/// Returns the site with visitors, its changes in their places; `None` where it cannot be done.
+/// Returns the site with visitors, and with its changes in place; `None` if that is not feasible.
 pub(super) fn with_visitors(
     mut site: Scenario,
     draft: &Draft,
@@ -73,7 +74,7 @@ pub(super) fn with_visitors(
         Regime::Above if is_cold => between(rng, 3.0, 10.0),
         Regime::Above => between(rng, 1.3, 6.0),
     };
-    // What is never too much is not too much when least can be done.
+    // A demand that must never be too much must fit the lowest bound.
     let bound = if regime == Regime::Above { bounds[0] } else { worst };
     let rate = times * bound;
     if regime != Regime::Above && rate * session > UNDER_WAY_MAX {
@@ -100,7 +101,7 @@ pub(super) fn with_visitors(
     Some(site)
 }
 
-/// Returns warm-up and time counted, seconds; `None` where a run would cost too much.
+/// Returns warm-up and measured time, seconds; `None` if a run would cost too much.
 fn duration(family: Family, session: f64, finished: f64, events: f64) -> Option<(f64, f64)> {
     let is_big = family == Family::Big;
     let (events_max, (measure_min, warm_up_min)) =
@@ -128,7 +129,7 @@ fn duration(family: Family, session: f64, finished: f64, events: f64) -> Option<
     Some((warm_up.min(all - measure).max(warm_up_min), measure))
 }
 
-/// Returns a closed crowd, if one of that size is a crowd.
+/// Returns a closed crowd, if this size is enough for one.
 fn closed(
     site: &Scenario,
     states: &[SiteState],
@@ -157,7 +158,7 @@ fn closed(
     let (least, most, over) = match regime {
         Regime::Above if is_cold => (25.0, 400.0, 1.0),
         Regime::Above => (USERS_MIN_ABOVE, USERS_MAX, 5.0),
-        // They are there when counting begins, and did not come in a rush.
+        // They are present when measuring begins, and did not come in a rush.
         Regime::Below | Regime::Around => {
             (USERS_MIN, UNDER_WAY_MAX, (session + pause.mean().as_secs_f64()).max(30.0))
         }
@@ -196,7 +197,7 @@ fn phases(
     if !varies {
         return vec![steady(all + 1.0, rate)];
     }
-    // From the least, where a day begins, to the most and back, as a cosine.
+    // From the minimum, where a day begins, to the maximum and back, as a cosine.
     let least = if crowd == Crowd::Any { rng.between(0.5, 0.9) } else { rng.between(0.1, 0.6) };
     let period = if crowd == Crowd::Any {
         between(rng, 200.0, 1200.0).min(measure)

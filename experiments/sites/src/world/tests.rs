@@ -1,4 +1,4 @@
-//! What sites are promised to be.
+//! The promises about generated sites.
 
 use super::*;
 use suimon_sim::{Efficiency, Laws, run};
@@ -31,10 +31,10 @@ fn every_family_can_be_played_in_every_regime_and_the_checkers_find_nothing() {
     }
 }
 
-/// Returns what a site does a second when very many who wait for ever are there all the time, as a
+/// Returns what a site completes when very many visitors, who wait for ever, are always there, as a
 /// share of its bound.
 fn saturated(mut site: Scenario) -> f64 {
-    // What is to be seen is what lets through, not what company costs.
+    // The test is about what limits the rate, not about the cost of concurrency.
     site.machine = Machine { efficiency: Efficiency::Flat, even: true, ..site.machine };
     site.changes.clear();
     for journey in &mut site.workload.kinds {
@@ -50,7 +50,7 @@ fn saturated(mut site: Scenario) -> f64 {
         sessions_each: None,
         pause: Think::Constant(Duration::ZERO),
     };
-    // All of them have been served several times before it is counted.
+    // All of them have been served several times before counting begins.
     let turn = users / bound;
     (site.warm_up, site.measure) = (seconds(4.0 * turn), seconds((4000.0 / bound).max(10.0 * turn)));
     let none = Laws::parse("none").expect("it has a name");
@@ -129,7 +129,7 @@ fn what_is_asked_for_is_what_the_regime_says() {
     }
 }
 
-/// Counted from the first minute on, so a cold start has its part in it.
+/// Measured from the first minute on, so the cold start is included.
 #[test]
 fn at_seven_tenths_of_what_it_can_do_six_sites_in_seven_do_not_notice_the_gate() {
     let none = Laws::parse("none").expect("it has a name");

@@ -1,4 +1,4 @@
-//! A gate with visitors that nobody planned, and its recording.
+//! A gate with random visitors, and its recording.
 
 use std::collections::BTreeMap;
 use suimon_gate::{Arrival, Gate, KindParams, Membership, Output, Params, Permit, RouteMode, SessionSignal};
@@ -11,7 +11,8 @@ use suimon_record::{Encoder, Event, Header, SegmentEnd};
 const VISITORS: usize = 60;
 pub(super) const ROUTES: u32 = 3;
 
-/// A gate with visitors, and its recording. Service times grow with what is in the application.
+/// A gate with visitors, and its recording. Service times grow with the number of requests in the
+/// application.
 pub(super) struct World {
     pub(super) gate: Gate,
     pub(super) now: Instant,
@@ -24,7 +25,7 @@ pub(super) struct World {
     waiting: BTreeMap<RequestId, (Instant, usize)>,
     visitors: Vec<Visitor>,
     pub(super) waited: u64,
-    /// Whether there is a line, and how many were told of a place in it and came in by one.
+    /// Whether there is a line, and how many visitors got a position and were admitted by one.
     has_line: bool,
     pub(super) told: u64,
     pub(super) came_in: u64,
@@ -183,7 +184,7 @@ impl World {
         self.settle();
     }
 
-    /// The application says something of a session now and then.
+    /// The application sends a signal about a session now and then.
     fn speak(&mut self, visitor: usize) {
         let Some(session) = self.visitors[visitor].session.filter(|_| self.has_line) else { return };
         let word = match self.rng.below(30) {
@@ -262,7 +263,7 @@ impl World {
     }
 }
 
-/// The session that a place begins.
+/// The session that a position begins.
 pub(super) fn session_of(position: Position) -> SessionId {
     SessionId(1 << 40 | (position.lane.index() as u64) << 32 | position.number)
 }

@@ -1,11 +1,11 @@
-//! What a timeline is made of: bins, what the gate was at the end of each, and what became of
-//! routes and visitors.
+//! Parts of a timeline: bins, the state of the gate at the end of each, and what happened to routes
+//! and visitors.
 
 use suimon_gate::{SessionEnds, Snapshot};
 use suimon_model::Record;
 use suimon_statistics::Histogram;
 
-/// What became of visitors.
+/// What happened to visitors.
 #[derive(Clone, Debug, Default)]
 pub struct Visitors {
     /// Newcomers.
@@ -20,9 +20,9 @@ pub struct Visitors {
     pub admitted: u64,
     /// ... and those whose holders still waited at the end.
     pub still_waiting: u64,
-    /// The most who stood in line at once, as seen at the end of a bin.
+    /// The most visitors in line at once, as seen at the end of a bin.
     pub in_line_max: u64,
-    /// Answers that showed a place, and questions how one stands.
+    /// Answers that showed a position; `polls` are the requests for its status.
     pub waiting_pages: u64,
     /// See `waiting_pages`.
     pub polls: u64,
@@ -38,7 +38,7 @@ impl Visitors {
     }
 }
 
-/// What a gate has counted since its beginning, all kinds of session together.
+/// What a gate has counted since its start, over all kinds of session.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counted {
     pub(super) newcomers: u64,
@@ -89,7 +89,7 @@ pub(super) fn sum(a: SessionEnds, b: SessionEnds) -> SessionEnds {
     }
 }
 
-/// A route or a kind of session, by its place in the list.
+/// A route or a kind of session, by its index.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum TimelineSubject {
     /// A route.
@@ -101,13 +101,13 @@ pub enum TimelineSubject {
 /// What happened in a bin.
 #[derive(Clone, Debug, Default)]
 pub struct Bin {
-    /// Requests that came.
+    /// Requests that arrived.
     pub came: u64,
     /// Requests that were admitted to the application.
     pub let_in: u64,
-    /// Requests that were refused: sent away without a place.
+    /// Requests that were refused, without a position in line.
     pub refused: u64,
-    /// Requests that were shown a place in line, or begun from there.
+    /// Requests answered with a position in line, or that began the session of their position.
     pub waiting_pages: u64,
     /// Requests abandoned, waiting or served: their clients disconnected.
     pub abandoned: u64,
@@ -115,24 +115,24 @@ pub struct Bin {
     pub began: u64,
     /// ... and how sessions ended.
     pub ends: SessionEnds,
-    /// How long newcomers had waited whose sessions began, in line and held.
+    /// How long newcomers waited whose sessions began, in line and held.
     pub entries: Histogram,
-    /// How long those who were admitted had waited.
+    /// Waits of the admitted requests.
     pub waits: Histogram,
-    /// The gate at its end.
+    /// The state of the gate at its end.
     pub gate: Moment,
 }
 
 /// The gate at one moment.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Moment {
-    /// By route: the limit; `None` where none is held, or the route is not there.
+    /// By route: the limit; `None` if it has none, or does not exist.
     pub limits: Vec<Option<u32>>,
-    /// By kind: seconds between two session starts; 0 = open.
+    /// By kind: the admission interval in seconds; 0: open.
     pub intervals: Vec<f64>,
     /// Newcomers held at the gate.
     pub held: usize,
-    /// Visitors in line, the held ones included.
+    /// Visitors in line, including those held.
     pub in_line: u64,
     /// Sessions under way.
     pub sessions: usize,
@@ -142,35 +142,35 @@ pub struct Moment {
     pub in_flight: usize,
 }
 
-/// What became of the requests of a route.
+/// What happened to the requests of a route.
 #[derive(Clone, Debug, Default)]
 pub struct RouteLine {
-    /// As metrics name it.
+    /// Its name in metrics.
     pub name: String,
-    /// Requests that came.
+    /// Requests that arrived.
     pub came: u64,
-    /// Answered well, and their clients still there.
+    /// Answered well, with the client still connected.
     pub completed: u64,
     /// Failed.
     pub failed: u64,
     /// Abandoned, waiting or served: their clients disconnected.
     pub abandoned: u64,
-    /// Refused: sent away without a place.
+    /// Refused, without a position in line.
     pub refused: u64,
-    /// Shown a place in line, or begun from there.
+    /// Answered with a position in line, or began the session of their position.
     pub waiting_pages: u64,
-    /// How long those who were admitted had waited.
+    /// Waits of the admitted requests.
     pub waits: Histogram,
-    /// How long they were in the application.
+    /// Their times in the application.
     pub services: Histogram,
 }
 
-/// A limit or an interval that was changed.
+/// A change of a limit or an interval.
 #[derive(Clone, Copy, Debug)]
 pub struct Change {
     /// When, in seconds of the time played.
     pub at: f64,
-    /// What it is about.
+    /// The route or kind.
     pub of: TimelineSubject,
     /// The decision itself.
     pub record: Record,
