@@ -489,7 +489,7 @@ impl Gate {
         self.publish();
     }
 
-    /// Returns what the gate was told before it started.
+    /// Returns the settings in force: those it began with, or those adopted last.
     pub fn params(&self) -> &Params {
         &self.params
     }

@@ -26,7 +26,7 @@ pub struct Header {
     pub at: Instant,
     /// When it begins, since 1970.
     pub since_1970: Duration,
-    /// What the gate was told before it started.
+    /// The gate's settings that were in force when it began.
     pub params: Params,
     /// Names of the routes that existed when it began, in the order of their ids.
     pub routes: Vec<String>,

@@ -32,7 +32,7 @@ impl Reloader {
             match tokio::task::block_in_place(|| self.reload(&path)) {
                 Ok(changes) if changes.is_empty() => {
                     tracing::info!(
-                        "settings reloaded from {}: no setting is different; the files they name were read again",
+                        "settings reloaded from {}: no setting is different; the waiting page's template, where one is named, was read again",
                         path.display()
                     );
                 }
