@@ -286,7 +286,7 @@ fn remember(stays: &mut Vec<Stay>, stay: Stay) -> Result<(), Refused> {
 
 /// Returns `Ok` if a gate with this number of `routes` and `kinds` can take the event.
 pub(super) fn check(event: &Event, routes: usize, kinds: usize) -> Result<(), ReplayError> {
-    use suimon_gate::Membership::{Drawing, Member, Newcomer, Placed, WithoutLine};
+    use suimon_gate::Membership::{Drawing, Entering, Member, Newcomer, Placed, WithoutLine};
     let impossible = |why| Err(ReplayError::Impossible(why));
     match event {
         Event::Route { .. } if routes >= ROUTES_MAX => impossible("there are more routes than there can be"),
@@ -307,14 +307,21 @@ pub(super) fn check(event: &Event, routes: usize, kinds: usize) -> Result<(), Re
             impossible("a request is for a route that was not declared")
         }
         Event::Arrival(arrival) => match arrival.session {
+            None => Ok(()),
             Some(
                 Newcomer(kind)
                 | WithoutLine(kind)
                 | Drawing { kind, .. }
                 | Placed { kind, .. }
+                | Entering { kind, .. }
                 | Member { kind, .. },
-            ) if kind.index() >= kinds => impossible("a session is of a kind that was not declared"),
-            _ => Ok(()),
+            ) => {
+                if kind.index() < kinds {
+                    Ok(())
+                } else {
+                    impossible("a session is of a kind that was not declared")
+                }
+            }
         },
         _ => Ok(()),
     }

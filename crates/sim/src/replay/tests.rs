@@ -244,15 +244,32 @@ fn another_setting_shows_in_the_figures() {
 
 #[test]
 fn what_a_gate_cannot_be_told_is_refused() {
-    let mut encoder = Encoder::default();
-    let header = Header::default();
-    let gate = Gate::new(Params::default(), Instant::ORIGIN);
-    let mut file = suimon_record::begin(&header, &gate.save().unwrap());
-    encoder.push(Instant::ORIGIN, &Event::Arrival(Arrival { route: RouteId(9), session: None }));
-    file.extend(suimon_record::events(&encoder.seal(gate.trace(), Vec::new())));
-    file.extend(suimon_record::end(SegmentEnd::Closed));
-    let why = Replay::new().play(&Segment::read(&file).unwrap()).unwrap_err();
-    assert!(why.to_string().contains("was not declared"), "{why}");
+    let mut gate = Gate::new(Params::default(), Instant::ORIGIN);
+    gate.declare_route(Instant::ORIGIN, RouteMode::Enforce);
+    let (kind, session) = (KindId(9), SessionId(1));
+    let position = Position { lane: Lane::Normal, number: 1 };
+    let of_no_kind = [
+        Membership::Newcomer(kind),
+        Membership::WithoutLine(kind),
+        Membership::Drawing { kind, lane: Lane::Normal },
+        Membership::Placed { kind, position, session, draws: true },
+        Membership::Entering { kind, position, session },
+        Membership::Member { kind, session, leased: true, ends: false },
+    ];
+    let arrivals = of_no_kind.map(|session| Arrival { route: RouteId(0), session: Some(session) });
+    for arrival in arrivals.into_iter().chain([Arrival { route: RouteId(9), session: None }]) {
+        let mut encoder = Encoder::default();
+        let mut file = suimon_record::begin(&Header::default(), &gate.save().unwrap());
+        encoder.push(Instant::ORIGIN, &Event::Arrival(arrival));
+        file.extend(suimon_record::events(&encoder.seal(gate.trace(), Vec::new())));
+        file.extend(suimon_record::end(SegmentEnd::Closed));
+        let segment = Segment::read(&file).unwrap();
+        let mut replay = Replay::for_what_if();
+        let why = replay.play(&segment).unwrap_err();
+        assert!(why.to_string().contains("was not declared"), "{arrival:?}: {why}");
+        let other = WhatIf::new(|recorded| Some(recorded.clone()), &replay).play(&segment);
+        assert_eq!(other, Err(why), "{arrival:?}");
+    }
 }
 
 fn any_event() -> impl Strategy<Value = Event> {
@@ -284,6 +301,11 @@ fn any_event() -> impl Strategy<Value = Event> {
             (kind(), position(), any::<bool>()).prop_map(|(kind, position, draws)| Some(
                 Membership::Placed { kind, position, session: session_of(position), draws }
             )),
+            (kind(), position()).prop_map(|(kind, position)| Some(Membership::Entering {
+                kind,
+                position,
+                session: session_of(position)
+            })),
             (0u32..3, 0u64..4, any::<bool>()).prop_map(|(kind, session, ends)| Some(Membership::Member {
                 kind: KindId(kind),
                 session: SessionId(session),
