@@ -98,6 +98,15 @@ pub enum ReplayError {
     Impossible(&'static str),
     /// There are more requests than a what-if can remember.
     TooMany,
+    /// The settings to try cannot be combined with those in force in the recording.
+    Misfit {
+        /// The segment in which the recorded settings were adopted, or that begins with them.
+        segment: u64,
+        /// When that was, on the gate's clock.
+        at: Instant,
+        /// What is wrong with the combination.
+        why: String,
+    },
 }
 
 impl Replay {
@@ -277,6 +286,12 @@ impl fmt::Display for ReplayError {
                     "it has more than {STAYS_MAX} requests, which is more than can be compared at once: name one of its segments"
                 )
             }
+            ReplayError::Misfit { segment, at, why } => write!(
+                f,
+                "the settings to try cannot be combined with those in force from {:.3} s after the gateway's start (segment {segment}), so there is no \
+                 comparison; try settings that can be combined with all in the recording, or play earlier segments only: {why}",
+                at.as_secs_f64()
+            ),
         }
     }
 }

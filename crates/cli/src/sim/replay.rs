@@ -66,7 +66,7 @@ fn play_otherwise<'a>(
     recorded: &'a Replay,
 ) -> Result<WhatIf<'a>, String> {
     settings::changed(recorded_with, &args.with)?;
-    let mut what_if = WhatIf::new(|params| settings::changed(params, &args.with).ok(), recorded);
+    let mut what_if = WhatIf::new(|params| settings::changed(params, &args.with), recorded);
     for path in files.paths() {
         let opened = Opened::read(path)?;
         play_file(&opened, args.partial, |segment| what_if.play(segment))?;

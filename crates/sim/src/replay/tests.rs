@@ -51,7 +51,7 @@ fn played(segments: &[Vec<u8>]) -> Replay {
 }
 
 fn what_if(params: Params, segments: &[Vec<u8>], recorded: &Replay) -> (Figures, u64, u64) {
-    let mut what_if = WhatIf::new(move |_| Some(params.clone()), recorded);
+    let mut what_if = WhatIf::new(move |_| Ok(params.clone()), recorded);
     for bytes in segments {
         what_if.play(&Segment::read(bytes).unwrap()).unwrap();
     }
@@ -243,6 +243,38 @@ fn another_setting_shows_in_the_figures() {
 }
 
 #[test]
+fn settings_that_cannot_be_combined_with_recorded_ones_are_an_error_that_names_the_moment() {
+    let mut world = World::new(Params::default(), 7);
+    world.play(5.0);
+    let few = Params { session_law: SessionLawKind::Static(9), ..Params::default() };
+    world.push(&Event::Adopt(Box::new(few.clone().into())));
+    world.gate.adopt(world.now, &few.into());
+    world.settle();
+    let adopted = world.now;
+    world.play(5.0);
+    world.rotate();
+    world.play(1.0);
+    let segments = world.end();
+    let recorded = played(&segments);
+    assert!(recorded.divergence.is_none(), "{:?}", recorded.divergence);
+
+    let with = |params: &Params| match params.session_law {
+        SessionLawKind::Static(_) => Err("no such pair".to_owned()),
+        _ => Ok(Params { cores: 7, ..params.clone() }),
+    };
+    let told = |bytes: &[u8]| WhatIf::new(with, &recorded).play(&Segment::read(bytes).unwrap()).unwrap_err();
+    let misfit = |segment, at| ReplayError::Misfit { segment, at, why: "no such pair".to_owned() };
+    assert_eq!(told(&segments[0]), misfit(1, adopted), "where they were adopted");
+    let second = Segment::read(&segments[1]).unwrap();
+    assert_eq!(told(&segments[1]), misfit(2, second.header.at), "where a recording begins with them");
+    let said = told(&segments[0]).to_string();
+    assert!(
+        said.contains("s after the gateway's start (segment 1)") && said.ends_with("no such pair"),
+        "{said}"
+    );
+}
+
+#[test]
 fn what_a_gate_cannot_be_told_is_refused() {
     let mut gate = Gate::new(Params::default(), Instant::ORIGIN);
     gate.declare_route(Instant::ORIGIN, RouteMode::Enforce);
@@ -267,7 +299,7 @@ fn what_a_gate_cannot_be_told_is_refused() {
         let mut replay = Replay::for_what_if();
         let why = replay.play(&segment).unwrap_err();
         assert!(why.to_string().contains("was not declared"), "{arrival:?}: {why}");
-        let other = WhatIf::new(|recorded| Some(recorded.clone()), &replay).play(&segment);
+        let other = WhatIf::new(|recorded| Ok(recorded.clone()), &replay).play(&segment);
         assert_eq!(other, Err(why), "{arrival:?}");
     }
 }
@@ -438,12 +470,12 @@ proptest! {
         let mut replay = Replay::for_what_if();
         replay.play(&segment).unwrap();
         prop_assert!(replay.divergence.is_none(), "{:?}", replay.divergence);
-        let mut what_if = WhatIf::new(|recorded| Some(recorded.clone()), &replay);
+        let mut what_if = WhatIf::new(|recorded| Ok(recorded.clone()), &replay);
         what_if.play(&segment).unwrap();
         prop_assert_eq!((what_if.decided, what_if.trace), (replay.decided, replay.trace));
         prop_assert_eq!(format!("{:?}", what_if.figures()), format!("{:?}", replay.figures()));
         let params = Params { session_law: SessionLawKind::Open, cores: 7, ..Params::default() };
-        WhatIf::new(|_| Some(params.clone()), &replay).play(&segment).unwrap();
+        WhatIf::new(|_| Ok(params.clone()), &replay).play(&segment).unwrap();
     }
 
     #[test]
@@ -462,6 +494,6 @@ proptest! {
         let mut replay = Replay::for_what_if();
         let _ = replay.play(&segment);
         let params = Params { session_law: SessionLawKind::Open, cores: 7, ..Params::default() };
-        let _ = WhatIf::new(|_| Some(params.clone()), &replay).play(&segment);
+        let _ = WhatIf::new(|_| Ok(params.clone()), &replay).play(&segment);
     }
 }

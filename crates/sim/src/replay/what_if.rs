@@ -92,7 +92,7 @@ enum Fate {
 }
 
 /// The settings to try in place of recorded ones; see [`WhatIf::new`].
-type InPlaceOf<'a> = dyn Fn(&Params) -> Option<Params> + 'a;
+type InPlaceOf<'a> = dyn Fn(&Params) -> Result<Params, String> + 'a;
 struct With<'a>(Box<InPlaceOf<'a>>);
 
 impl fmt::Debug for With<'_> {
@@ -101,11 +101,18 @@ impl fmt::Debug for With<'_> {
     }
 }
 
+impl With<'_> {
+    /// Returns the settings to try in place of those in force in the recording since `at`.
+    fn in_place_of(&self, recorded: &Params, segment: u64, at: Instant) -> Result<Params, ReplayError> {
+        (self.0)(recorded).map_err(|why| ReplayError::Misfit { segment, at, why })
+    }
+}
+
 impl<'a> WhatIf<'a> {
     /// Returns a gate with other settings that has played nothing yet. `with` maps the settings in
-    /// force in the recording to those to try; `None`: the two cannot be combined. `recorded` is
-    /// the recording, played to its end by a [`Replay::for_what_if`].
-    pub fn new(with: impl Fn(&Params) -> Option<Params> + 'a, recorded: &'a Replay) -> Self {
+    /// force in the recording to those to try, or says why the two cannot be combined. `recorded`
+    /// is the recording, played to its end by a [`Replay::for_what_if`].
+    pub fn new(with: impl Fn(&Params) -> Result<Params, String> + 'a, recorded: &'a Replay) -> Self {
         let stays = recorded.stays.as_deref().unwrap_or_default();
         WhatIf {
             decisions: Vec::new(),
@@ -124,7 +131,8 @@ impl<'a> WhatIf<'a> {
     /// same order.
     ///
     /// # Errors
-    /// Returns [`ReplayError`] if it cannot continue.
+    /// Returns [`ReplayError`] if it cannot continue. The figures are useless then, as the settings
+    /// were tried on a part of the recording only.
     pub fn play(&mut self, segment: &Segment<'_>) -> Result<(), ReplayError> {
         self.enter(segment)?;
         for part in segment.parts() {
@@ -156,9 +164,8 @@ impl<'a> WhatIf<'a> {
         let (mut gate, tokens) =
             Gate::restore(header.params.clone(), &segment.snapshot).map_err(ReplayError::State)?;
         let inside = gate.inside();
-        if let Some(params) = (self.with.0)(&header.params) {
-            gate.adopt(header.at, &params.into());
-        }
+        let params = self.with.in_place_of(&header.params, header.segment, header.at)?;
+        gate.adopt(header.at, &params.into());
         self.counter.enter(&gate, header);
         let snapshot = gate.snapshot(header.at);
         let mut other = Other {
@@ -238,9 +245,7 @@ impl<'a> WhatIf<'a> {
             Event::Drain => other.gate.drain(now),
             Event::Application(is_up) => other.gate.handle_application(now, is_up),
             Event::Adopt(adoption) => {
-                // If the adopted settings cannot be combined with those to try, the former ones
-                // stay.
-                let params = (self.with.0)(&adoption.params).unwrap_or_else(|| other.gate.params().clone());
+                let params = self.with.in_place_of(&adoption.params, other.segment, now)?;
                 other.gate.adopt(now, &Adoption { params, ..*adoption });
             }
             Event::Contact(kind, place) => _ = other.gate.handle_contact(now, kind, place),

@@ -250,6 +250,7 @@ impl World {
         self.open.extend(suimon_record::end(SegmentEnd::Continued));
         self.header.segment += 1;
         self.header.at = self.now;
+        self.header.params = self.gate.params().clone();
         self.encoder.restart();
         let next = suimon_record::begin(&self.header, &self.gate.save().unwrap());
         self.segments.push(std::mem::replace(&mut self.open, next));
