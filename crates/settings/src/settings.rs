@@ -7,6 +7,7 @@ use crate::read::{self, Sections, Values, seen_time};
 use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 use suimon_control::{PaperRouteParams, PaperSessionParams, RouteLawKind, SessionLawKind};
 use suimon_gate::{KindMode, KindParams, QueueOrder, RouteMode};
@@ -447,10 +448,14 @@ fn gate(sections: &Sections, faults: &mut Faults) -> suimon_gate::Params {
 }
 
 /// Returns the cores of this machine, which is where the application often is, and else a
-/// beginning.
+/// beginning. They are looked at once: what a process may use of them changes with its quota, and a
+/// file that says nothing otherwise than before must not be read otherwise.
 fn cores_here() -> u32 {
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    u32::try_from(cores).unwrap_or(u32::MAX)
+    static CORES: OnceLock<u32> = OnceLock::new();
+    *CORES.get_or_init(|| {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        u32::try_from(cores).unwrap_or(u32::MAX)
+    })
 }
 
 fn paper_route(values: &Values) -> PaperRouteParams {

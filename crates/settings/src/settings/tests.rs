@@ -1,5 +1,6 @@
 use super::*;
 use crate::schema;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use suimon_model::{Duration, Limit};
 
 fn parse(text: &str) -> Settings {
@@ -21,6 +22,20 @@ fn the_defaults_are_those_of_the_rooms() {
     let gate = parse(text).proxy.gate;
     assert_eq!(gate.route_law, RouteLawKind::Paper(PaperRouteParams::default()));
     assert_eq!(gate.session_law, SessionLawKind::Paper(PaperSessionParams::default()));
+}
+
+#[test]
+fn the_same_file_says_the_same_though_the_process_may_use_other_cores_now() {
+    let before = Settings::default().proxy.gate.cores;
+    let all = sched_getaffinity(None).expect("a thread may ask where it runs");
+    let first = (0..CpuSet::MAX_CPU).find(|cpu| all.is_set(*cpu)).expect("it runs somewhere");
+    let mut one = CpuSet::new();
+    one.set(first);
+    sched_setaffinity(None, &one).expect("a thread may run on fewer");
+    assert_eq!(std::thread::available_parallelism().map_or(0, std::num::NonZero::get), 1);
+    let after = Settings::default().proxy.gate.cores;
+    sched_setaffinity(None, &all).expect("and on those of before");
+    assert_eq!(after, before);
 }
 
 #[test]
