@@ -19,9 +19,15 @@ struct Configured {
 impl Configured {
     /// Starts a gateway whose file has `text` and names its application.
     fn start(text: &str) -> Configured {
+        Configured::start_with(&[], text)
+    }
+
+    /// Starts one with these arguments besides.
+    fn start_with(args: &[&str], text: &str) -> Configured {
         let (backend, folder) = (Backend::start(), tempfile::tempdir().unwrap());
         let path = file(&folder, "suimon.toml", &settings(&backend, text));
-        Configured { gateway: Gateway::start(&["--config", &path]), backend, folder }
+        let args = [&["--config", &path], args].concat();
+        Configured { gateway: Gateway::start(&args), backend, folder }
     }
 
     /// Rewrites the file, sends SIGHUP, and returns the log line that contains `said`.
@@ -98,4 +104,14 @@ fn what_is_said_to_those_who_wait_and_what_is_logged_changes_too() {
         "{said}"
     );
     site.reload("[log]\nfilter = \"info,suimon_proxy=loud\"\n", "log.filter");
+}
+
+#[test]
+fn a_filter_that_the_command_line_stands_in_for_is_in_the_way_of_nothing() {
+    let text = "[log]\nfilter = \"loud\"\n";
+    let site = Configured::start_with(&["--log", "info"], text);
+    assert_eq!(site.status_of_a_long_url(), 200);
+    let said = site.reload(&format!("{text}[limits]\nurl_bytes = 1024\n"), "settings ");
+    assert!(said.contains("settings reloaded") && said.contains("limits.url_bytes"), "{said}");
+    assert_eq!(site.status_of_a_long_url(), 414);
 }

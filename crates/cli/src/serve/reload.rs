@@ -64,9 +64,11 @@ impl Reloader {
                 listed(&restart)
             ));
         }
-        let filter = logging::filter("log.filter", &settings.log_filter)?;
+        // What does not count need not be right: the gateway has started with it, too.
+        let counts = !self.is_overridden("log.filter");
+        let filter = counts.then(|| logging::filter("log.filter", &settings.log_filter)).transpose()?;
         self.observer.adopt(settings.proxy).map_err(|error| error.to_string())?;
-        if !self.is_overridden("log.filter") {
+        if let Some(filter) = filter {
             self.log.adopt(filter);
         }
         self.text = text;
