@@ -245,10 +245,17 @@ impl ErrorFormat {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         let status = format!("suimon; error={}; details=\"{}\"", answer.proxy_error, answer.code);
         headers.insert(PROXY_STATUS, HeaderValue::try_from(status).expect("codes are words"));
-        if let Some(seconds) = answer.retry_after.map(whole_seconds) {
+        if let Some(seconds) = self.retry_seconds(answer) {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
         response
+    }
+
+    /// Returns after how many seconds coming back may help, if it may: for header and document
+    /// alike.
+    fn retry_seconds(&self, answer: &Answer<'_>) -> Option<u64> {
+        let least = if self.speaks.is_some() { ErrorDetails::RETRY_LEAST } else { 1 };
+        answer.retry_after.map(|time| whole_seconds(time).max(least))
     }
 
     fn status_of_grpc(&self, answer: &Answer<'_>) -> Response<String> {
@@ -260,7 +267,7 @@ impl ErrorFormat {
     }
 
     fn document(&self, answer: &Answer<'_>, pages: &Pages) -> Response<String> {
-        let retry_seconds = answer.retry_after.map(whole_seconds);
+        let retry_seconds = self.retry_seconds(answer);
         let mut response = Response::new(String::new());
         *response.status_mut() = answer.status;
         let headers = response.headers_mut();
@@ -382,9 +389,9 @@ pub(crate) fn server_timing(what: &str, waited: Duration) -> HeaderValue {
     HeaderValue::try_from(value).expect("codes are words")
 }
 
-/// Rounded up: a client that comes back a moment early has come for nothing. At least 1.
+/// Rounded up: a client that comes back a moment early has come for nothing.
 fn whole_seconds(time: Duration) -> u64 {
-    (time.as_secs() + u64::from(time.subsec_nanos() > 0)).max(1)
+    time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }
 
 /// Returns whether a page is loaded to be seen, not prefetched and not inside another page: only
@@ -541,6 +548,17 @@ mod tests {
         let posted =
             error_format(&Method::POST, "text/html").refused(&refusal(5000), Duration::ZERO, &pages());
         assert!(!body(posted).contains("http-equiv=refresh"), "a form is not sent twice unasked");
+    }
+
+    #[test]
+    fn a_page_and_its_head_name_the_same_time() {
+        for (millis, seconds) in [(10, "2"), (1000, "2"), (1001, "2"), (2001, "3")] {
+            let posted = error_format(&Method::POST, "text/html");
+            let response = posted.refused(&refusal(millis), Duration::ZERO, &pages());
+            assert_eq!(response.headers()[RETRY_AFTER], seconds, "{millis} ms");
+            let page = body(response);
+            assert!(page.contains(&format!("in about {seconds} seconds.")), "{millis} ms: {page}");
+        }
     }
 
     #[test]

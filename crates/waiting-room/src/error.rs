@@ -41,6 +41,13 @@ pub enum ErrorTopic {
     Bad,
 }
 
+impl ErrorDetails<'_> {
+    /// The fewest seconds that a page says: of the languages some would need another word for one
+    /// second than for several. The `Retry-After` of a page is no shorter either, so that both say
+    /// the same.
+    pub const RETRY_LEAST: u64 = 2;
+}
+
 impl ErrorTopic {
     /// All of them.
     pub(crate) const ALL: [ErrorTopic; 9] = [
@@ -84,7 +91,8 @@ pub struct BrowserPreferences {
 pub struct ErrorDetails<'a> {
     /// The reason's name, for people who are asked about it.
     pub code: &'a str,
-    /// Seconds after which it is worth trying again, if it is.
+    /// Seconds after which it is worth trying again, if it is; a page says no fewer than
+    /// [`ErrorDetails::RETRY_LEAST`].
     pub retry_seconds: Option<u64>,
     /// Whether the same address may be requested again: nothing was sent to it.
     pub may_reload: bool,
@@ -188,7 +196,10 @@ impl Pages {
             .map(|seconds| seconds.max(RELOAD_MIN << tries.min(4)).min(RELOAD_MAX.max(seconds)));
         let when = match (reload, retry_seconds) {
             (Some(reload), _) => words.error("by_itself", 0).replace("{n}", &reload.to_string()),
-            (None, Some(retry)) => words.error("later", 0).replace("{n}", &retry.max(2).to_string()),
+            (None, Some(retry)) => {
+                let seconds = retry.max(ErrorDetails::RETRY_LEAST);
+                words.error("later", 0).replace("{n}", &seconds.to_string())
+            }
             (None, None) => String::new(),
         };
         let (link, go) = match trouble {
