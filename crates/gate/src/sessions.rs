@@ -20,6 +20,10 @@ const NANOS_PER_SECOND: u64 = 1_000_000_000;
 /// are more than one in this many: a flood of newcomers does not evict returning visitors.
 const NEW_SHARE: usize = 4;
 
+/// Most sessions forgotten for a new one: one where as many are remembered as may be, and one more
+/// as long as there are too many, as the maximum was lowered.
+const FORGOTTEN_MAX: usize = 2;
+
 /// A session in the idle list, by the second of its last activity: most requests come in the same
 /// second as the one before, and change nothing.
 type IdleEntry = (Instant, SessionId);
@@ -245,7 +249,8 @@ impl Sessions {
         self.by_kind.get(kind.index()).copied().unwrap_or(0)
     }
 
-    /// Remembers at most `sessions_max` from now on.
+    /// Remembers at most `sessions_max` from now on. Those that are too many are forgotten one by
+    /// one, as new ones begin.
     pub(crate) fn set_max(&mut self, sessions_max: usize) {
         self.sessions_max = sessions_max;
     }
@@ -312,7 +317,7 @@ impl Sessions {
     }
 
     /// Admits `id`. If there are too many, the session idle longest is forgotten, of those with one
-    /// request if these are many.
+    /// request if these are many; and another one, if there are more than there may be.
     pub(crate) fn begin(&mut self, now: Instant, id: SessionId, kind: KindId, visits: &mut Visits) {
         self.begin_from(now, id, kind, false, visits);
     }
@@ -326,10 +331,12 @@ impl Sessions {
         from_page: bool,
         visits: &mut Visits,
     ) {
-        if self.by_id.len() >= self.sessions_max
-            && let Some(one) = self.least_missed()
-        {
-            self.forget(one, visits);
+        for _ in 0..FORGOTTEN_MAX {
+            if self.by_id.len() >= self.sessions_max
+                && let Some(one) = self.least_missed()
+            {
+                self.forget(one, visits);
+            }
         }
         visits.begin(kind);
         let session = Session {

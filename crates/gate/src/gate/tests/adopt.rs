@@ -74,3 +74,22 @@ fn a_kind_that_is_no_longer_held_back_begins_at_once() {
     assert_eq!(started(&mut gate).iter().map(|start| start.request).collect::<Vec<_>>(), [held]);
     assert!(gate.line(kind).is_some(), "the line is never taken from those who wait in it");
 }
+
+#[test]
+fn a_number_of_sessions_that_is_lowered_is_reached_one_by_one_as_others_begin() {
+    let (mut gate, route, kind) = fixed(100);
+    let visit = |gate: &mut Gate, second: f64| {
+        let session = Some(Membership::Newcomer(kind));
+        gate.handle_arrival(at(second), Arrival { route, session });
+        let start = started(gate).pop().expect("there are slots for all");
+        gate.handle_end(at(second), start.permit, Outcome::Completed);
+        gate.snapshot(at(second)).sessions
+    };
+    (0..40).for_each(|second| _ = visit(&mut gate, f64::from(second)));
+    let params = Params { sessions_max: 10, ..gate.params().clone() };
+    gate.adopt(at(40.0), &params.into());
+    assert_eq!(gate.snapshot(at(40.0)).sessions, 40, "not all at once: there may be millions");
+    let after: Vec<_> = (41..80).map(|second| visit(&mut gate, f64::from(second))).collect();
+    let expected: Vec<_> = (10..40).rev().chain([10; 9]).collect();
+    assert_eq!(after, expected);
+}
