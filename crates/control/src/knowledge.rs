@@ -84,6 +84,13 @@ pub struct RouteKnowledge {
     pub share: Option<f64>,
 }
 
+impl RouteKnowledge {
+    /// Returns the knowledge of a limit alone, which no search has found: one starts there.
+    pub const fn of_limit(limit: u32) -> Self {
+        RouteKnowledge { limit, settled: false, service: None, service_least: None, share: None }
+    }
+}
+
 /// What a session law knows beyond [`crate::Visits`] and the routes.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SessionKnowledge {

@@ -142,13 +142,7 @@ impl Gate {
     /// Lets `route`, of which nothing is known, begin with the limit of `other`, at which its
     /// requests were until now.
     pub fn begin_with_limit_of(&mut self, route: RouteId, other: RouteId) {
-        let known = RouteKnowledge {
-            limit: self.law.limit(other),
-            settled: false,
-            service: None,
-            service_least: None,
-            share: None,
-        };
+        let known = RouteKnowledge::of_limit(self.law.limit(other));
         self.law.recall(route, &known, Trust::after(Duration::ZERO));
     }
 

@@ -9,7 +9,7 @@ use super::{Gate, TICK};
 use crate::api::{Adoption, KindParams, Params, RouteMode};
 use crate::knowledge::RecalledCapacity;
 use crate::requests::Stage;
-use suimon_control::{Capacity, Forecast, Meter, RouteLaw, Trust};
+use suimon_control::{Capacity, Forecast, Meter, RouteKnowledge, RouteLaw, Trust};
 use suimon_model::{Duration, Instant, KindId, RequestId, Rng, RouteId};
 
 impl Gate {
@@ -71,7 +71,8 @@ impl Gate {
         if before.fixed() == mode.fixed() {
             return;
         }
-        // The law begins anew at this route alone, with what it knows of it.
+        // The law begins anew at this route alone, with what it knows of it, or else with the limit
+        // that was fixed.
         let inside: Vec<_> = self.in_application().into_iter().filter(|(_, route, _)| *route == id).collect();
         inside.iter().for_each(|(_, _, request)| self.law.on_suspend(id, *request));
         let (known, is_mixed) = (self.law.knowledge(id), self.law.is_mixed(id));
@@ -79,6 +80,7 @@ impl Gate {
         if is_mixed {
             self.law.mix(id);
         }
+        let known = known.or(before.fixed().map(RouteKnowledge::of_limit));
         if let Some(known) = known.filter(|_| mode.fixed().is_none()) {
             self.law.recall(id, &known, Trust::after(Duration::ZERO));
         }

@@ -43,7 +43,7 @@ fn a_limit_that_is_raised_lets_in_at_once_those_who_wait_and_one_that_is_found_b
     assert_eq!(set(&mut gate, RouteMode::Fixed(Limit::of(4))), 2, "two more have a slot");
     assert_eq!(gate.limit(route), Some(4));
     assert_eq!(set(&mut gate, RouteMode::Enforce), 0);
-    assert!(gate.limit(route).is_some(), "it is found from now on");
+    assert_eq!(gate.limit(route), Some(4), "it is found from now on, and begins there");
     assert_eq!(set(&mut gate, RouteMode::Observe), 1, "nobody waits where nobody is held");
     assert_eq!(gate.load(route), (0, 5));
     for start in first {
