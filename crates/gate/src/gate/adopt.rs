@@ -9,6 +9,7 @@ use super::{Gate, TICK};
 use crate::api::{Adoption, KindParams, Params, RouteMode};
 use crate::knowledge::RecalledCapacity;
 use crate::requests::Stage;
+use std::collections::BTreeMap;
 use suimon_control::{Capacity, Forecast, Meter, RouteKnowledge, RouteLaw, Trust};
 use suimon_model::{Duration, Instant, KindId, RequestId, Rng, RouteId};
 
@@ -20,9 +21,7 @@ impl Gate {
         for (kind, params) in &adoption.kinds {
             self.adopt_kind(*kind, params);
         }
-        for (route, mode) in &adoption.routes {
-            self.adopt_mode(now, *route, *mode);
-        }
+        self.adopt_modes(now, &adoption.routes);
         (0..self.routes.len()).for_each(|index| self.serve_route(now, RouteId(index as u32)));
         self.admit_from_lines(now);
         self.publish();
@@ -65,27 +64,52 @@ impl Gate {
         }
     }
 
-    fn adopt_mode(&mut self, now: Instant, id: RouteId, mode: RouteMode) {
-        let Some(route) = self.routes.get_mut(id.index()) else { return };
-        let before = std::mem::replace(&mut route.mode, mode);
-        if before.fixed() == mode.fixed() {
+    /// The law begins anew at those routes alone whose limit is fixed from now on, or is fixed no
+    /// longer, or is fixed otherwise.
+    fn adopt_modes(&mut self, now: Instant, wanted: &[(RouteId, RouteMode)]) {
+        let mut changed = Vec::new();
+        for (id, mode) in wanted {
+            let Some(route) = self.routes.get_mut(id.index()) else { continue };
+            let before = std::mem::replace(&mut route.mode, *mode).fixed();
+            if before != mode.fixed() {
+                changed.push((*id, before, mode.fixed()));
+            }
+        }
+        if changed.is_empty() {
             return;
         }
-        // The law begins anew at this route alone, with what it knows of it, or else with the limit
-        // that was fixed.
-        let inside: Vec<_> = self.in_application().into_iter().filter(|(_, route, _)| *route == id).collect();
-        inside.iter().for_each(|(_, _, request)| self.law.on_suspend(id, *request));
+        // All of them at once: the table of requests may be long, and so may the list of routes.
+        let mut inside: BTreeMap<RouteId, Vec<(Instant, RequestId)>> = BTreeMap::new();
+        for (since, route, request) in self.in_application() {
+            inside.entry(route).or_default().push((since, request));
+        }
+        for (id, before, fixed) in changed {
+            self.renew_law(now, id, [before, fixed], inside.get(&id).map_or(&[], Vec::as_slice));
+        }
+    }
+
+    /// Lets the law begin anew at a route with what it knows of it, or else with the limit that was
+    /// fixed. `fixed`: that limit before and from now on; `inside`: what is in the application, and
+    /// since when.
+    fn renew_law(
+        &mut self,
+        now: Instant,
+        id: RouteId,
+        [before, fixed]: [Option<u32>; 2],
+        inside: &[(Instant, RequestId)],
+    ) {
+        inside.iter().for_each(|(_, request)| self.law.on_suspend(id, *request));
         let (known, is_mixed) = (self.law.knowledge(id), self.law.is_mixed(id));
-        self.law.renew_route(now, id, mode.fixed(), &self.meters[id.index()]);
+        self.law.renew_route(now, id, fixed, &self.meters[id.index()]);
         if is_mixed {
             self.law.mix(id);
         }
-        let known = known.or(before.fixed().map(RouteKnowledge::of_limit));
-        if let Some(known) = known.filter(|_| mode.fixed().is_none()) {
+        let known = known.or(before.map(RouteKnowledge::of_limit));
+        if let Some(known) = known.filter(|_| fixed.is_none()) {
             self.law.recall(id, &known, Trust::after(Duration::ZERO));
         }
-        for (since, _, request) in inside {
-            self.law.on_start(since, id, request, &self.meters);
+        for (since, request) in inside {
+            self.law.on_start(*since, id, *request, &self.meters);
         }
     }
 

@@ -76,6 +76,30 @@ fn a_kind_that_is_no_longer_held_back_begins_at_once() {
 }
 
 #[test]
+fn each_route_whose_limit_is_fixed_or_found_again_keeps_its_own_requests() {
+    let mut gate = Gate::new(Params { cores: 8, ..Params::default() }, Instant::ORIGIN);
+    let routes = [3, 4].map(|limit| {
+        let route = gate.declare_route(Instant::ORIGIN, RouteMode::Fixed(Limit::of(limit)));
+        (0..limit).for_each(|_| _ = gate.handle_arrival(Instant::ORIGIN, Arrival { route, session: None }));
+        route
+    });
+    let running = started(&mut gate);
+    let routes_of = |gate: &Gate| routes.map(|route| (gate.limit(route), gate.load(route)));
+    let adopt = |gate: &mut Gate, modes: [RouteMode; 2]| {
+        let (params, routes) = (gate.params().clone(), routes.into_iter().zip(modes).collect());
+        gate.adopt(at(1.0), &Adoption { params, routes, kinds: vec![] });
+        routes_of(gate)
+    };
+    assert_eq!(adopt(&mut gate, [RouteMode::Enforce; 2]), [(Some(3), (0, 3)), (Some(4), (0, 4))]);
+    let one = RouteMode::Fixed(Limit::of(1));
+    assert_eq!(adopt(&mut gate, [one; 2]), [(Some(1), (0, 3)), (Some(1), (0, 4))]);
+    for start in running {
+        gate.handle_end(at(2.0), start.permit, Outcome::Completed);
+    }
+    assert_eq!(routes_of(&gate), [(Some(1), (0, 0)); 2]);
+}
+
+#[test]
 fn a_number_of_sessions_that_is_lowered_is_reached_one_by_one_as_others_begin() {
     let (mut gate, route, kind) = fixed(100);
     let visit = |gate: &mut Gate, second: f64| {
