@@ -21,6 +21,8 @@ use suimon_model::{Duration, RouteId};
 
 /// After this long, knowledge is believed half.
 const HALF_LIFE: Duration = Duration::from_secs(24 * 3600);
+/// A search that had ended does not begin anew while its result is believed by this share.
+const BELIEVED: f64 = 0.5;
 /// Observations that a recalled average counts for, at most, ...
 pub(crate) const OBSERVATIONS_MAX: u64 = 20;
 /// ... and those of a whole distribution, whose tail rests on few.
@@ -57,6 +59,18 @@ impl Trust {
         let (limit, start) = (f64::from(limit.max(1)), f64::from(start.max(1)));
         (start * pow(limit / start, self.0)).round().max(1.0) as u32
     }
+
+    /// Returns what is left of `known` at a route whose search would else start at `start`, without
+    /// impossible values.
+    pub fn in_route(self, known: &RouteKnowledge, start: u32) -> RouteKnowledge {
+        RouteKnowledge {
+            limit: self.limit(known.limit, start),
+            settled: known.settled && self.0 >= BELIEVED,
+            service: known.service.filter(|mean| mean.value >= 0.0).and_then(|mean| self.in_mean(mean)),
+            service_least: known.service_least.filter(|least| least.is_finite() && *least > 0.0),
+            share: known.share.filter(|share| share.is_finite()).map(|share| share.clamp(0.0, 1.0)),
+        }
+    }
 }
 
 /// A mean, and how many observations it stands for.
@@ -67,6 +81,8 @@ pub struct KnownMean {
     /// Observations.
     pub observations: u64,
 }
+
+suimon_model::saved_struct!(KnownMean { value, observations });
 
 /// What a route law knows of one route.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -83,6 +99,8 @@ pub struct RouteKnowledge {
     /// The route's share of the application's work, 0 to 1; `None` before it was measured.
     pub share: Option<f64>,
 }
+
+suimon_model::saved_struct!(RouteKnowledge { limit, settled, service, service_least, share });
 
 impl RouteKnowledge {
     /// Returns the knowledge of a limit alone, which no search has found: one starts there.

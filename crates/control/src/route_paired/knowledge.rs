@@ -4,10 +4,7 @@ use super::route::STEP_MAX;
 use super::shares::SHARE_WEIGHT;
 use super::{LIMIT_MAX, Paired};
 use crate::knowledge::{RouteKnowledge, Trust};
-use suimon_model::RouteId;
-
-/// A search that had ended does not begin anew while its result is believed by this share.
-const BELIEVED: f64 = 0.5;
+use suimon_model::{Duration, RouteId};
 
 impl Paired {
     pub(super) fn known_of(&self, route: RouteId) -> Option<RouteKnowledge> {
@@ -28,24 +25,23 @@ impl Paired {
     pub(super) fn begin_knowing(&mut self, id: RouteId, known: &RouteKnowledge, trust: Trust) {
         let start = self.cores;
         let Some(route) = self.routes.get_mut(id.index()).filter(|route| route.learns) else { return };
-        let limit = trust.limit(known.limit, start).min(LIMIT_MAX);
+        let known = trust.in_route(known, start);
+        let limit = known.limit.min(LIMIT_MAX);
         (route.limit, route.base) = (limit, limit);
-        if known.settled && trust.share() >= BELIEVED {
+        if known.settled {
             route.slow_start = None;
             route.step = STEP_MAX;
         }
-        if let Some(service) =
-            known.service.filter(|service| service.value.is_finite() && service.value >= 0.0)
-        {
-            route.service.recall(service, trust);
+        if let Some(service) = known.service {
+            route.service.recall(service, Trust::after(Duration::ZERO));
         }
-        if let Some(least) = known.service_least.filter(|least| least.is_finite() && *least > 0.0) {
+        if let Some(least) = known.service_least {
             route.service_min = least;
         }
-        if let Some(share) = known.share.filter(|share| share.is_finite()) {
+        if let Some(share) = known.share {
             // A share that is hardly believed is the first to be overruled; it is no smaller for
             // that.
-            route.share = share.clamp(0.0, 1.0);
+            route.share = share;
             route.share_looks = (trust.share() / SHARE_WEIGHT) as u32;
         }
     }
@@ -56,7 +52,7 @@ mod tests {
     use super::*;
     use crate::route::{RequestEnd, RouteLaw};
     use crate::window::Meter;
-    use suimon_model::{Duration, Instant, RequestId};
+    use suimon_model::{Instant, RequestId};
 
     const ROUTE: RouteId = RouteId(0);
 

@@ -88,9 +88,9 @@ impl Gate {
         }
     }
 
-    /// Lets the law begin anew at a route with what it knows of it, or else with the limit that was
-    /// fixed. `fixed`: that limit before and from now on; `inside`: what is in the application, and
-    /// since when.
+    /// Lets the law begin anew at a route with what it knows of it: what it had learned before the
+    /// limit was fixed, or else the limit that was fixed. `fixed`: that limit before and from now
+    /// on; `inside`: what is in the application, and since when.
     fn renew_law(
         &mut self,
         now: Instant,
@@ -104,9 +104,13 @@ impl Gate {
         if is_mixed {
             self.law.mix(id);
         }
-        let known = known.or(before.map(RouteKnowledge::of_limit));
-        if let Some(known) = known.filter(|_| fixed.is_none()) {
-            self.law.recall(id, &known, Trust::after(Duration::ZERO));
+        let route = &mut self.routes[id.index()];
+        route.before_fixed = known.or(route.before_fixed);
+        if fixed.is_none() {
+            let known = route.before_fixed.take().or(before.map(RouteKnowledge::of_limit));
+            if let Some(known) = known {
+                self.law.recall(id, &known, Trust::after(Duration::ZERO));
+            }
         }
         for (since, request) in inside {
             self.law.on_start(*since, id, *request, &self.meters);

@@ -15,7 +15,7 @@ impl Gate {
     pub fn knowledge(&self) -> Knowledge {
         let routes = (0u32..).zip(&self.routes).map(|(id, route)| KnownRoute {
             came: route.counts.offered,
-            law: self.law.knowledge(RouteId(id)),
+            law: self.law.knowledge(RouteId(id)).or(route.before_fixed),
             capacity: route.known_capacity(),
             took: known(&route.took),
             took_alone: known(&route.took_alone),
@@ -42,10 +42,12 @@ impl Gate {
         let trust = Trust::after(age);
         self.visits.recall(&knowledge.visits, trust);
         for (index, known) in knowledge.routes.iter().enumerate().take(self.routes.len()) {
-            if let Some(law) = &known.law {
-                self.law.recall(RouteId(index as u32), law, trust);
-            }
             let route = &mut self.routes[index];
+            match (&known.law, route.mode.fixed()) {
+                (Some(law), Some(fixed)) => route.before_fixed = Some(trust.in_route(law, fixed)),
+                (Some(law), None) => self.law.recall(RouteId(index as u32), law, trust),
+                (None, _) => {}
+            }
             route.recalled = known.capacity.and_then(|capacity| RecalledCapacity::new(capacity, trust, now));
             recall(&mut route.took, known.took, trust);
             recall(&mut route.took_alone, known.took_alone, trust);

@@ -9,7 +9,7 @@ use crate::knowledge::RecalledCapacity;
 use crate::queue::Queue;
 use crate::requests::{Origin, Request, Stage};
 use crate::sessions::Session;
-use suimon_control::{Capacity, Forecast, Meter, Moments, Reading};
+use suimon_control::{Capacity, Forecast, Meter, Moments, Reading, RouteKnowledge};
 use suimon_model::{Instant, Reason, RequestId, RouteId, SessionId};
 
 /// Where a request stands in its route's queue; 0 is behind all others.
@@ -36,6 +36,8 @@ pub(super) struct Route {
     pub(super) waited_at: Option<Instant>,
     /// What it was in another run, until it was measured in this one.
     pub(super) recalled: Option<RecalledCapacity>,
+    /// While its limit is fixed, what the law had learned of it before.
+    pub(super) before_fixed: Option<RouteKnowledge>,
     pub(super) counts: Counts,
     /// Of the refused, those that were shown a place in line. For show.
     pub(super) placed: u64,
@@ -75,6 +77,7 @@ impl Route {
             tick_begin: meter.read(now),
             waited_at: None,
             recalled: None,
+            before_fixed: None,
             counts: Counts::default(),
             placed: 0,
             view_begin: meter.read(now),

@@ -27,6 +27,7 @@ suimon_model::saved_struct!(Route {
     tick_begin,
     waited_at,
     recalled,
+    before_fixed,
     counts,
     view_begin,
     view_rate,

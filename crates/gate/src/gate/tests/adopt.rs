@@ -1,6 +1,8 @@
 //! Other settings, put in force while somebody waits and somebody is in the application.
 
 use super::*;
+use crate::knowledge::{Knowledge, KnownRoute};
+use suimon_control::RouteKnowledge;
 
 fn at(secs: f64) -> Instant {
     Instant::ORIGIN + seconds(secs)
@@ -73,6 +75,68 @@ fn a_kind_that_is_no_longer_held_back_begins_at_once() {
     gate.adopt(at(0.1), &Adoption { params, kinds, routes: vec![] });
     assert_eq!(started(&mut gate).iter().map(|start| start.request).collect::<Vec<_>>(), [held]);
     assert!(gate.line(kind).is_some(), "the line is never taken from those who wait in it");
+}
+
+/// A gate that has learned the limit 24 of its route, which it finds.
+fn learned() -> (Gate, RouteId) {
+    let mut gate = Gate::new(Params::default(), Instant::ORIGIN);
+    let route = gate.declare_route(Instant::ORIGIN, RouteMode::Enforce);
+    let law = RouteKnowledge { settled: true, service_least: Some(0.1), ..RouteKnowledge::of_limit(24) };
+    let known = Knowledge {
+        routes: vec![KnownRoute { law: Some(law), ..KnownRoute::default() }],
+        ..Knowledge::default()
+    };
+    gate.recall(Instant::ORIGIN, &known, Duration::ZERO);
+    gate.handle_arrival(Instant::ORIGIN, Arrival { route, session: None });
+    let start = started(&mut gate).pop().expect("nobody else is there");
+    gate.handle_end(at(0.2), start.permit, Outcome::Completed);
+    (gate, route)
+}
+
+fn set(gate: &mut Gate, route: RouteId, mode: RouteMode) {
+    let params = gate.params().clone();
+    gate.adopt(at(1.0), &Adoption { params, routes: vec![(route, mode)], kinds: vec![] });
+}
+
+#[test]
+fn what_was_learned_of_a_route_is_there_again_when_its_limit_is_fixed_no_longer() {
+    let (mut gate, route) = learned();
+    let before = gate.knowledge();
+    set(&mut gate, route, RouteMode::Fixed(Limit::of(3)));
+    assert_eq!(gate.limit(route), Some(3));
+    assert_eq!(gate.knowledge(), before, "it is handed on meanwhile");
+    set(&mut gate, route, RouteMode::Fixed(Limit::of(5)));
+    let bytes = gate.save().expect("its laws can be saved");
+    let (twin, _) = Gate::restore(gate.params().clone(), &bytes).expect("it is sound");
+    for mut gate in [gate, twin] {
+        set(&mut gate, route, RouteMode::Enforce);
+        assert_eq!((gate.limit(route), gate.knowledge()), (Some(24), before.clone()));
+        // Whatever was fixed since is of no account any more.
+        set(&mut gate, route, RouteMode::Observe);
+        assert_eq!(gate.knowledge(), before);
+    }
+}
+
+#[test]
+fn what_was_learned_of_a_route_outlives_a_process_in_which_its_limit_is_fixed() {
+    let (mut gate, route) = learned();
+    set(&mut gate, route, RouteMode::Fixed(Limit::of(3)));
+    let next = |known: &Knowledge, age: Duration| {
+        let mut gate = Gate::new(Params::default(), Instant::ORIGIN);
+        let route = gate.declare_route(Instant::ORIGIN, RouteMode::Fixed(Limit::of(3)));
+        gate.recall(Instant::ORIGIN, known, age);
+        assert_eq!(gate.limit(route), Some(3));
+        gate
+    };
+    let (day, known) = (Duration::from_secs(24 * 3600), gate.knowledge());
+    let mut soon = next(&known, Duration::ZERO);
+    assert_eq!(soon.knowledge().routes[0].law, known.routes[0].law);
+    // Of two days ago a quarter is believed: 3 × 8^¼.
+    let mut later = next(&next(&known, day).knowledge(), day);
+    for gate in [&mut soon, &mut later] {
+        set(gate, route, RouteMode::Enforce);
+    }
+    assert_eq!((soon.limit(route), later.limit(route)), (Some(24), Some(5)));
 }
 
 #[test]
