@@ -17,12 +17,15 @@ import org.apache.catalina.connector.Connector;
 import org.apache.catalina.core.StandardContext;
 import org.apache.catalina.session.StandardManager;
 import org.apache.catalina.startup.Tomcat;
+import org.apache.coyote.http11.Http11NioProtocol;
 import org.apache.tomcat.util.descriptor.web.FilterDef;
 import org.apache.tomcat.util.descriptor.web.FilterMap;
 
 /** The running shop: an embedded Tomcat with our pages in it, on loopback only. */
 final class Shop implements AutoCloseable {
     private static final long RESTART_PAUSE_MS = 200;
+    private static final int WARM_UP_HEAVY_JOBS = 4;
+    private static final int WARM_UP_LIGHT_JOBS = 400;
 
     private final Tomcat tomcat;
     private final Path folder;
@@ -42,6 +45,7 @@ final class Shop implements AutoCloseable {
         CatalogueSearch search = new CatalogueSearch(catalogue.xml(), options.searchHeld());
         Work work = Work.prepare(options, catalogue, search);
         Path folder = Files.createTempDirectory("tomcat-shop");
+        HeavyJob heavy = heavyJob(options, folder);
 
         Tomcat tomcat = new Tomcat();
         tomcat.setBaseDir(folder.toString());
@@ -55,6 +59,7 @@ final class Shop implements AutoCloseable {
         sessions.setPathname(null);
         context.setManager(sessions);
         guard(context);
+        context.getPipeline().addValve(new AcceptedEndpoint.Valve());
         add(context, "", new Pages.Start());
         add(context, "/healthz", new Pages.Health());
         add(context, "/login", new Pages.Login(catalogue, work.lightWork()));
@@ -63,6 +68,8 @@ final class Shop implements AutoCloseable {
         add(context, "/buy", new Pages.Buy(catalogue, work.lightWork()));
         add(context, "/ask", new Pages.Ask(catalogue, work.lightWork()));
         add(context, "/slow", new Pages.Slow(catalogue, work.lightWork()));
+        add(context, "/jobs/light", new Jobs.Light());
+        add(context, "/jobs/heavy", new Jobs.Heavy(heavy));
         add(context, "/logout", new Pages.Logout(catalogue, work.lightWork()));
 
         Shop shop = new Shop(tomcat, folder, work, catalogue.xml().length);
@@ -151,8 +158,26 @@ final class Shop implements AutoCloseable {
         }
     }
 
+    /** Writes the file that the heavy job parses and has both jobs run until the compiler knows them. */
+    private static HeavyJob heavyJob(Options options, Path folder) throws IOException {
+        Path file = folder.resolve("heavy.xml");
+        Files.write(file, Catalogue.generate(options.seed(), options.heavySize()).xml());
+        HeavyJob heavy = new HeavyJob(file);
+        try {
+            for (int run = 0; run < WARM_UP_HEAVY_JOBS; run++) {
+                heavy.run(new Pause(0, Pause.Where.AROUND));
+            }
+        } catch (InterruptedException closing) {
+            Thread.currentThread().interrupt();
+        }
+        for (int run = 0; run < WARM_UP_LIGHT_JOBS; run++) {
+            Jobs.fibonacci(Jobs.FIBONACCI);
+        }
+        return heavy;
+    }
+
     private static Connector connector(Options options) {
-        Connector connector = new Connector();
+        Connector connector = new Connector(new Http11NioProtocol(new AcceptedEndpoint()));
         connector.setPort(options.port());
         connector.setProperty("address", "127.0.0.1");
         connector.setProperty("maxThreads", Integer.toString(options.threads()));
