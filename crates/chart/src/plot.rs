@@ -114,6 +114,8 @@ pub struct Axis {
     logarithmic: bool,
     whole: bool,
     ticks: Option<Vec<f64>>,
+    /// Words in place of the numbers at these ticks.
+    words: Vec<(f64, String)>,
 }
 
 impl Axis {
@@ -154,6 +156,15 @@ impl Axis {
     #[must_use]
     pub fn ticks(mut self, ticks: Vec<f64>) -> Self {
         self.ticks = Some(ticks);
+        self
+    }
+
+    /// Sets the ticks, and what is written at each in place of its number: for what is told apart
+    /// by name.
+    #[must_use]
+    pub fn words(mut self, words: Vec<(f64, String)>) -> Self {
+        self.ticks = Some(words.iter().map(|(tick, _)| *tick).collect());
+        self.words = words;
         self
     }
 }

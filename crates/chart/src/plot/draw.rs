@@ -26,6 +26,7 @@ struct Scale {
     to: f64,
     logarithmic: bool,
     ticks: Vec<f64>,
+    words: Vec<(f64, String)>,
     start: f64,
     length: f64,
 }
@@ -50,6 +51,9 @@ impl Scale {
     fn labelled(&self) -> Vec<(f64, String)> {
         let apart = self.ticks.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
         let text = |tick: f64| {
+            if let Some((_, word)) = self.words.iter().find(|(at, _)| at.total_cmp(&tick).is_eq()) {
+                return word.clone();
+            }
             // Each power of ten shows its own digits; on an even scale all show the same.
             let distance = if self.logarithmic || !apart.is_finite() { tick.abs().min(1.0) } else { apart };
             ticks::label(tick, distance)
@@ -332,5 +336,5 @@ fn scale(axis: &Axis, values: Vec<f64>, start: f64, length: f64, wanted: usize, 
         None if axis.logarithmic => ticks::logarithmic(from, to, wanted.max(6)),
         None => ticks::linear(from, to, wanted).into_iter().filter(suits).collect(),
     };
-    Scale { from, to, logarithmic: axis.logarithmic, ticks, start, length }
+    Scale { from, to, logarithmic: axis.logarithmic, ticks, words: axis.words.clone(), start, length }
 }

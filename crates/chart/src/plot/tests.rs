@@ -203,3 +203,15 @@ fn a_figure_of_its_own_carries_its_style() {
     assert!(figure.svg(Size::new(500.0, 300.0), Dress::Alone).contains("prefers-color-scheme"));
     assert!(!figure.svg(Size::new(500.0, 300.0), Dress::Page).contains("<style>"));
 }
+
+#[test]
+fn an_axis_can_have_words_in_place_of_numbers() {
+    let words = vec![(0.0, "alone".to_owned()), (1.0, "40".to_owned()), (9.0, "beyond".to_owned())];
+    let svg = Plot::new("By name")
+        .x(Axis::new("heavy").from(0.0).to(1.0).words(words))
+        .series(Series::dotted("a", Hue::Blue, vec![(0.0, 1.0), (1.0, 2.0)]))
+        .svg(Size::new(400.0, 200.0), Dress::Page);
+    let texts: Vec<String> = read(&svg).into_iter().map(|drawn| drawn.data.trim().to_owned()).collect();
+    assert!(texts.contains(&"alone".to_owned()) && texts.contains(&"40".to_owned()), "{texts:?}");
+    assert!(!texts.contains(&"beyond".to_owned()), "{texts:?}");
+}
