@@ -8,14 +8,19 @@
 //!   is told to stop.
 //! - [`Progress`]: what is shown each second during the run.
 //! - [`Report`]: what the visitors saw, as JSON and as a table.
+//! - [`profile`]: the other way to load a site: two services, always so many requests of each in
+//!   flight.
 //! - [`SHOP_JOURNEY`]: the journey file of the shop of the paper.
 
 mod answer;
 mod asking;
+mod clock;
 mod html;
 mod jar;
 mod line;
 mod machine;
+mod marked;
+pub mod profile;
 mod quantiles;
 mod report;
 mod run;

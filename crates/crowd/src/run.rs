@@ -16,11 +16,12 @@ use suimon_workload::{Starts, Tally, Window, Workload};
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::MissedTickBehavior;
 
+use crate::clock::Clock;
 use crate::line::LineBooks;
 use crate::machine::{ensure_descriptors, thread_cpu_time};
 use crate::report::{Ended, Facts, Report};
 use crate::target::BaseUrl;
-use crate::user::{Books, Clock, Shared, play};
+use crate::user::{Books, Shared, play};
 
 /// Receives progress reports.
 pub type OnProgress = Box<dyn FnMut(&Progress) + Send>;

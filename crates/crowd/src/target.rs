@@ -1,4 +1,4 @@
-//! Where the crowd goes: a base URL, and the addresses behind it.
+//! Where requests go: a base URL, and the addresses behind it.
 
 use std::cell::Cell;
 use std::io;
@@ -31,7 +31,7 @@ impl BaseUrl {
             Some("http") => {}
             Some("https") => {
                 return Err(format!(
-                    "{url}: the crowd does not speak TLS yet: name the plain http:// listener"
+                    "{url}: this client does not speak TLS yet: name the plain http:// listener"
                 ));
             }
             _ => return Err(format!("{url:?} does not begin with http://: {example}")),
@@ -41,7 +41,7 @@ impl BaseUrl {
             return Err(format!("{url:?} has a user in it, which no browser sends: leave it out"));
         }
         if uri.query().is_some() {
-            return Err(format!("{url:?} has a query in it: queries belong into the steps' paths"));
+            return Err(format!("{url:?} has a query in it: queries belong into the paths"));
         }
         let host_header = HeaderValue::from_str(authority.as_str())
             .map_err(|_| format!("{url:?} has a host that cannot be sent: {example}"))?;
@@ -79,6 +79,11 @@ pub(crate) struct Addresses {
 
 impl Addresses {
     const MAX: usize = 8;
+
+    /// Returns whether all of them are of this very machine.
+    pub(crate) fn are_loopback(&self) -> bool {
+        self.found.iter().all(|address| address.ip().is_loopback())
+    }
 
     /// Connects to the first address that takes the connection.
     pub(crate) async fn connect(&self) -> io::Result<TcpStream> {

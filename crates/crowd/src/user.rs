@@ -16,6 +16,7 @@ use suimon_workload::{InLine, Journey, Manner, Next, Start, Step, StepOutcome, T
 
 use crate::answer::{Answer, needs_body};
 use crate::asking::{Values, request};
+use crate::clock::Clock;
 use crate::jar::Jar;
 use crate::line::{self, Farmer, Forger, LineBooks, NextInLine, Waiting};
 use crate::target::{Addresses, BaseUrl};
@@ -46,30 +47,6 @@ pub(crate) struct Books {
     pub(crate) send_delay: Histogram,
     /// What visitors saw of a waiting room, over the whole run.
     pub(crate) line: LineBooks,
-}
-
-/// Time since the run began.
-#[derive(Clone, Copy)]
-pub(crate) struct Clock {
-    origin: tokio::time::Instant,
-}
-
-impl Clock {
-    pub(crate) fn start() -> Self {
-        Clock { origin: tokio::time::Instant::now() }
-    }
-
-    pub(crate) fn now(&self) -> Instant {
-        Instant::ORIGIN + self.origin.elapsed()
-    }
-
-    pub(crate) async fn sleep_until(&self, at: Instant) {
-        let since_origin = at.since(Instant::ORIGIN);
-        match self.origin.checked_add(since_origin) {
-            Some(at) => tokio::time::sleep_until(at).await,
-            None => std::future::pending().await,
-        }
-    }
 }
 
 /// Plays all sessions of a user.

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
+use std::rc::Rc;
 
 use bytes::Bytes;
 use http::Request;
@@ -12,24 +13,37 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use rustix::io::Errno;
-use tokio::net::TcpStream;
 
 use crate::answer::Answer;
+use crate::marked::{Marked, Marks};
 use crate::target::Addresses;
 use crate::trouble::Trouble;
 
 /// The most bytes of a body that are kept to look for texts and values in it.
-const KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
+const KEPT_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// The most bytes of a response's head, or of a body read ahead.
 const BUFFER_BYTES_MAX: usize = 64 * 1024;
 
-type Connection = Pin<Box<http1::Connection<TokioIo<TcpStream>, Full<Bytes>>>>;
+type Connection = Pin<Box<http1::Connection<TokioIo<Marked>, Full<Bytes>>>>;
 
 /// An open connection.
 pub(crate) struct Wire {
     sender: SendRequest<Full<Bytes>>,
     /// `None` once it is closed.
     connection: Option<Connection>,
+    marks: Rc<Marks>,
+}
+
+/// What becomes of the body of an answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum BodyUse {
+    /// It is kept, to look for texts and values in it.
+    Keep,
+    /// It is read and thrown away.
+    Drop {
+        /// A longer one is trouble.
+        bytes_max: u64,
+    },
 }
 
 /// Sends a request over the kept connection or a new one, which is then kept as long as possible.
@@ -44,11 +58,12 @@ pub(crate) async fn ask(
     keep_body: bool,
     reconnects: &Cell<u64>,
 ) -> Result<Answer, Trouble> {
+    let body_use = if keep_body { BodyUse::Keep } else { BodyUse::Drop { bytes_max: u64::MAX } };
     // Taken out, so that dropping this future also closes the connection.
     if let Some(mut wire) = kept.take()
         && wire.is_ready().await
     {
-        match wire.exchange(request.clone(), keep_body).await {
+        match wire.exchange(request.clone(), body_use).await {
             Ok(answer) => {
                 *kept = Some(wire);
                 return Ok(answer);
@@ -60,7 +75,7 @@ pub(crate) async fn ask(
         }
     }
     let mut wire = Wire::open(addresses).await?;
-    let answer = wire.exchange(request, keep_body).await.map_err(|broken| broken.trouble)?;
+    let answer = wire.exchange(request, body_use).await.map_err(|broken| broken.trouble)?;
     *kept = Some(wire);
     Ok(answer)
 }
@@ -83,45 +98,66 @@ pub(crate) async fn idle<F: Future>(kept: &mut Option<Wire>, future: F) -> F::Ou
     .await
 }
 
-struct Broken {
-    trouble: Trouble,
-    before_answer: bool,
+/// An exchange that came to nothing; so did its connection.
+pub(crate) struct Broken {
+    pub(crate) trouble: Trouble,
+    /// Whether nothing at all was answered.
+    pub(crate) before_answer: bool,
 }
 
 impl Wire {
-    async fn open(addresses: &Addresses) -> Result<Self, Trouble> {
+    /// Connects.
+    pub(crate) async fn open(addresses: &Addresses) -> Result<Self, Trouble> {
         let stream = addresses.connect().await.map_err(|error| match error.kind() {
             io::ErrorKind::AddrNotAvailable => Trouble::OutOfPorts,
             _ if error.raw_os_error() == Some(Errno::MFILE.raw_os_error()) => Trouble::OutOfPorts,
             _ => Trouble::NotConnected,
         })?;
+        let marks = Rc::new(Marks::default());
         let mut builder = http1::Builder::new();
         builder.max_buf_size(BUFFER_BYTES_MAX);
-        let (sender, connection) =
-            builder.handshake(TokioIo::new(stream)).await.map_err(|_| Trouble::NotConnected)?;
-        Ok(Wire { sender, connection: Some(Box::pin(connection)) })
+        let (sender, connection) = builder
+            .handshake(TokioIo::new(Marked::new(stream, Rc::clone(&marks))))
+            .await
+            .map_err(|_| Trouble::NotConnected)?;
+        Ok(Wire { sender, connection: Some(Box::pin(connection)), marks })
     }
 
     /// Waits until a request can be sent; false if the connection is closed.
-    async fn is_ready(&mut self) -> bool {
+    pub(crate) async fn is_ready(&mut self) -> bool {
         drive(&mut self.connection, self.sender.ready()).await.is_ok() && self.connection.is_some()
     }
 
-    async fn exchange(&mut self, request: Request<Full<Bytes>>, keep_body: bool) -> Result<Answer, Broken> {
+    /// Returns when the bytes of the latest exchange moved.
+    pub(crate) fn marks(&self) -> &Marks {
+        &self.marks
+    }
+
+    /// Sends a request and reads its answer to the end.
+    pub(crate) async fn exchange(
+        &mut self,
+        request: Request<Full<Bytes>>,
+        body_use: BodyUse,
+    ) -> Result<Answer, Broken> {
+        self.marks.clear();
         let asked = self.sender.send_request(request);
         let response = drive(&mut self.connection, asked)
             .await
             .map_err(|error| Broken { trouble: trouble(&error), before_answer: true })?;
         let (head, mut body) = response.into_parts();
-        let mut kept = Vec::new();
+        let (mut kept, mut read) = (Vec::new(), 0);
+        let (keep, bytes_max) = match body_use {
+            BodyUse::Keep => (true, KEPT_BYTES_MAX),
+            BodyUse::Drop { bytes_max } => (false, bytes_max),
+        };
         while let Some(bytes) = self.next_bytes(&mut body).await? {
-            if !keep_body {
-                continue;
-            }
-            if kept.len() + bytes.len() > KEPT_BYTES_MAX {
+            read += bytes.len() as u64;
+            if read > bytes_max {
                 return Err(Broken { trouble: Trouble::AnswerTooLong, before_answer: false });
             }
-            kept.extend_from_slice(&bytes);
+            if keep {
+                kept.extend_from_slice(&bytes);
+            }
         }
         Ok(Answer { status: head.status.as_u16(), headers: head.headers, body: kept })
     }
