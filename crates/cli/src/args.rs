@@ -1,6 +1,7 @@
 //! The command line of `suimon`, with its help texts.
 
 use crate::demo::Demo;
+use crate::profile::Profile;
 use crate::sim::Sim;
 use clap::{Args, Parser, Subcommand};
 use std::net::SocketAddr;
@@ -45,6 +46,8 @@ pub(crate) enum Command {
     WaitingRoom(WaitingRoom),
     /// Play visitors over real HTTP and report what they experience.
     Crowd(Crowd),
+    /// Load a site to find how much each of two services slows down as load rises.
+    Profile(Profile),
     /// Simulate scenarios, or replay a recording, in virtual time.
     Sim(Sim),
     /// Show what a recorded gateway did, and why, as a page with charts.

@@ -26,6 +26,20 @@ pub(crate) fn time(seconds: f64) -> String {
     }
 }
 
+/// Returns a time, with digits below a millisecond where they matter.
+pub(crate) fn fine_time(seconds: f64) -> String {
+    match seconds * 1000.0 {
+        ms if ms < 9.995 => format!("{ms:.2} ms"),
+        ms if ms < 99.95 => format!("{ms:.1} ms"),
+        _ => time(seconds),
+    }
+}
+
+/// Returns a number of things.
+pub(crate) fn plural(number: u64, one: &str, many: &str) -> String {
+    if number == 1 { format!("1 {one}") } else { format!("{number} {many}") }
+}
+
 /// Returns a mean of counts, without decimals if it is whole or large.
 pub(crate) fn count(value: f64) -> String {
     if value >= 99.5 || value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.1}") }
@@ -39,6 +53,10 @@ mod tests {
     fn numbers_show_what_means_something() {
         assert_eq!([0.123, 6.613, 12.34, 123.4].map(rate), ["0.12", "6.61", "12.3", "123"]);
         assert_eq!([0.004, 1.234, 12.34, 123.4].map(time), ["4 ms", "1.23 s", "12.3 s", "123 s"]);
+        assert_eq!(
+            [0.0, 0.000_123, 0.012_34, 0.1234, 12.34].map(fine_time),
+            ["0.00 ms", "0.12 ms", "12.3 ms", "123 ms", "12.3 s"]
+        );
         assert_eq!([0.0, 0.33, 12.0, 317.5].map(count), ["0", "0.3", "12", "318"]);
         assert_eq!(share(0.925), "92\u{a0}%");
     }

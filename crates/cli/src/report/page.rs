@@ -3,7 +3,7 @@
 use super::Found;
 use super::figures;
 use super::numbers::{abandoned, finished, lost, name};
-use crate::numbers::{count, rate, time};
+use crate::numbers::{count, plural, rate, time};
 use crate::page::{self, both_widths, escape, half};
 use serde_json::Value;
 use std::fmt::{Result, Write as _};
@@ -120,10 +120,6 @@ fn headline_of(visitors: &Visitors, refused: u64) -> String {
         sentence.push_str(&format!("; {}", plural(refused, "request was refused", "requests were refused")));
     }
     sentence
-}
-
-fn plural(number: u64, one: &str, many: &str) -> String {
-    if number == 1 { format!("1 {one}") } else { format!("{number} {many}") }
 }
 
 /// Returns a waiting time in words.
