@@ -7,7 +7,9 @@ use suimon_chart::{Axis, Bars, Hue, Plot, Series, Span};
 use suimon_crowd::profile::{PointReport, ProfileReport, Role, Segment, ServiceReport};
 
 /// The most points of a line over time.
-const OVER_TIME_MAX: usize = 160;
+const OVER_TIME_MAX: usize = 80;
+/// Room above the highest line for the names of the points.
+const HEADROOM: f64 = 4.0;
 /// Milliseconds in a second.
 const MS: f64 = 1e3;
 /// Colours of the segments that a client sees.
@@ -36,10 +38,11 @@ pub(super) fn over_time(report: &ProfileReport) -> Plot {
         });
         Series::line(report.name(role), hue(role), points.collect())
     };
+    let highest = report.series.iter().map(|second| second.light.max(second.heavy)).max().unwrap_or(0);
     let plot = Plot::new("Completions over time")
         .describe("Completions per second of both services over the whole run, on a logarithmic scale.")
         .x(Axis::new("seconds").from(0.0).to(report.series.len() as f64))
-        .y(Axis::new("completed per second").logarithmic());
+        .y(Axis::new("completed per second").logarithmic().to(f64::from(highest) * HEADROOM));
     let span = |point: &PointReport| {
         let label = if point.alone { "alone".to_owned() } else { format!("+ {}", point.heavy_in_flight) };
         Span::new(point.measured_from_s, point.to_s, &label)
@@ -111,7 +114,7 @@ pub(super) fn response_times(report: &ProfileReport, role: Role) -> Plot {
         .series(line("half", hue(role), |service| service.response.p50_s))
 }
 
-/// Returns the share of a service's answers that came within a time, for some of the points.
+/// Returns the share of a service's responses that ended within a time, for some of the points.
 pub(super) fn distribution(report: &ProfileReport, role: Role) -> Plot {
     let points: Vec<(&PointReport, &ServiceReport)> =
         of_service(report, role).filter(|(point, service)| !point.alone && service.completed > 0).collect();
@@ -119,9 +122,9 @@ pub(super) fn distribution(report: &ProfileReport, role: Role) -> Plot {
     let longest =
         chosen.iter().map(|index| points[*index].1.response.max_s).fold(f64::NEG_INFINITY, f64::max);
     let plot = Plot::new("Distribution of response times")
-        .describe("The share of answers that came within a time, on a logarithmic scale of time.")
+        .describe("The share of responses that ended within a time, on a logarithmic scale of time.")
         .x(Axis::new("seconds").logarithmic())
-        .y(Axis::new("% answered within").from(0.0).to(100.0));
+        .y(Axis::new("% of responses within").from(0.0).to(100.0));
     chosen.into_iter().enumerate().fold(plot, |plot, (index, place)| {
         let (point, service) = points[place];
         let mut sum = 0;

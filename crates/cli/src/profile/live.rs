@@ -50,7 +50,7 @@ fn said(progress: &Progress) -> String {
     let phase = match progress.phase {
         Phase::WarmUp => "warm-up",
         Phase::Measuring => "measuring",
-        Phase::LastAnswers => "last answers",
+        Phase::LastAnswers => "last responses",
     };
     let errors = if progress.errors > 0 { format!(" | {} errors", progress.errors) } else { String::new() };
     format!(

@@ -1,7 +1,7 @@
 //! The report: one page that carries all it needs and asks nothing of anybody.
 
 use super::figures;
-use super::table::{HEADINGS, caution, cells, label, of_service};
+use super::table::{HEADINGS, cautions, cells, label, of_service};
 use crate::numbers::{rate, share};
 use crate::page::{self, bars, both_widths, escape, half};
 use std::fmt::{Result, Write as _};
@@ -19,14 +19,14 @@ pub(super) fn page(report: &ProfileReport) -> String {
 fn write_page(page: &mut String, report: &ProfileReport) -> Result {
     let headline = headline(report);
     page::begin(page, &format!("Suimon profile: {headline}"), &headline, &lead(report))?;
-    for caution in report.why.clone().into_iter().chain(caution(report)) {
+    for caution in report.why.clone().into_iter().chain(cautions(report)) {
         writeln!(page, "<p class=\"caution\">{}</p>", escape(&caution))?;
     }
     page::section(
         page,
         "Completions over time",
         "Both services through the whole run. Each measured time is marked, with the number of heavy requests in flight; \
-         the time between is warm-up and last answers.",
+         the time between is warm-up and last responses.",
         &both_widths(&figures::over_time(report)),
     )?;
     page.push_str("<div class=\"pair\">\n");
@@ -46,7 +46,7 @@ fn write_page(page: &mut String, report: &ProfileReport) -> Result {
         page::section(
             page,
             &format!("Response times, {}", escape(report.name(role))),
-            "Half of the answers came within the lowest line.",
+            "Half of the responses ended within the lowest line.",
             &half(&figures::response_times(report, role)),
         )?;
     }
@@ -54,7 +54,7 @@ fn write_page(page: &mut String, report: &ProfileReport) -> Result {
         page::section(
             page,
             &format!("Distribution, {}", escape(report.name(role))),
-            "The share of answers that came within a time; each line is a number of heavy requests in flight.",
+            "The share of responses that ended within a time; each line is a number of heavy requests in flight.",
             &half(&figures::distribution(report, role)),
         )?;
     }
@@ -154,9 +154,9 @@ fn method(report: &ProfileReport) -> String {
     let connections = if report.new_connections { "a new connection" } else { "a kept connection" };
     let client = report.points.iter().map(|point| point.client_cpu_share).fold(0.0, f64::max);
     format!(
-        "<p>Requests went to {} on {began}, in a closed loop: each client asks over {connections}, and again as soon as it is answered. \
-         An answer that did not come within {:.0} s, or was not 2xx, is an error. Response times are from when the client began to ask to \
-         the last byte, of answers that came within a point's measured time. Alone: one request at a time of one service, nothing else.</p>\n\
+        "<p>Requests went to {} on {began}, in a closed loop: each client asks over {connections}, and again as soon as it has the response. \
+         A response that did not end within {:.0} s, or was not 2xx, is an error. Response times are from when the client began to ask to \
+         the last byte, of responses that ended within a point's measured time. Alone: one request at a time of one service, nothing else.</p>\n\
          <p>This program used up to {} of a core. Suimon {}; docs/profile.md explains how to read the figures.</p>\n\
          <p class=\"soft\">All numbers are inside this page, as JSON, in the element <code>numbers</code>.</p>\n",
         escape(&report.target),

@@ -26,7 +26,7 @@ pub(super) fn of(report: &ProfileReport) -> String {
         let rows = segments(report, role);
         text.push_str(&table::folded(&table::text_first(&rows), &rows, width));
     }
-    if let Some(caution) = caution(report) {
+    for caution in cautions(report) {
         text.push_str(&format!("\n{caution}\n"));
     }
     text
@@ -39,13 +39,35 @@ const fn word(role: Role) -> &'static str {
     }
 }
 
-/// Returns a warning if the measuring program was busy itself.
-pub(super) fn caution(report: &ProfileReport) -> Option<String> {
+/// Returns warnings: the measuring program was busy itself, or a point was too short for a service.
+pub(super) fn cautions(report: &ProfileReport) -> Vec<String> {
     let most = report.points.iter().map(|point| point.client_cpu_share).fold(0.0, f64::max);
-    (most > CLIENT_BUSY).then(|| {
+    let busy = (most > CLIENT_BUSY).then(|| {
         format!(
             "Caution: this program used {} of a core itself; the site may be faster than it could measure.",
             share(most)
+        )
+    });
+    busy.into_iter().chain(Role::ALL.into_iter().filter_map(|role| too_short(report, role))).collect()
+}
+
+/// Returns a warning if fewer requests of a service completed at a point than are in flight there:
+/// less than one round of its closed loop.
+fn too_short(report: &ProfileReport, role: Role) -> Option<String> {
+    let short = of_service(report, role).filter(|(point, service)| {
+        let in_flight = match role {
+            Role::Light => point.light_in_flight,
+            Role::Heavy => point.heavy_in_flight,
+        };
+        service.completed < u64::from(in_flight)
+    });
+    let points: Vec<String> = short.map(|(point, _)| label(point)).collect();
+    (!points.is_empty()).then(|| {
+        format!(
+            "Caution: fewer requests for {} completed than were in flight ({}). The figures of these points say little: \
+             measure longer (--seconds).",
+            report.name(role),
+            points.join("; ")
         )
     })
 }
@@ -147,6 +169,17 @@ mod tests {
         let mut report = report();
         report.points[1].client_cpu_share = 0.93;
         assert!(of(&report).contains("used 93\u{a0}% of a core itself"));
+    }
+
+    #[test]
+    fn a_point_that_was_too_short_for_a_service_is_named() {
+        let mut report = report();
+        report.points[4].heavy.as_mut().unwrap().completed = 39;
+        let text = of(&report);
+        assert!(
+            text.contains("fewer requests for GET /report completed than were in flight (30 + 40)"),
+            "{text}"
+        );
     }
 
     #[test]

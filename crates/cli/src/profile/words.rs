@@ -20,9 +20,9 @@ pub(super) fn of(target: &str, plan: &Plan) -> String {
   each service alone, one request at a time; then
   always {} of {}
   beside {} of {}
-{}, {} in all, and up to {} after each for its last answers:
+{}, {} in all, and up to {} after each for its last responses:
   {} warm-up, then {} measured; a service alone {}
-Stops if more than {} % of a service's requests fail. Of an answer at most {} MiB are read; redirects are not followed.
+Stops if more than {} % of a service's requests fail. At most {} MiB of a response are read; redirects are not followed.
 ",
         plan.in_flight_max(),
         plural(plan.light_in_flight.into(), "request in flight", "requests in flight"),
