@@ -98,7 +98,7 @@ fn headline(report: &ProfileReport) -> String {
         return "Not enough was measured".to_owned();
     };
     format!(
-        "{} of {} beside it: {} completes {} per second instead of {}",
+        "With {} of {} in flight, {} completes {} per second instead of {}",
         last.heavy_in_flight,
         report.heavy,
         report.light,
@@ -242,7 +242,7 @@ pub(super) mod tests {
     fn the_page_says_what_the_heavy_one_does_to_the_light_one_and_asks_nothing_of_anybody() {
         let page = page(&report());
         for wanted in [
-            "<h1>40 of GET /report beside it: GET /quote completes 12.1 per second instead of 500</h1>",
+            "<h1>With 40 of GET /report in flight, GET /quote completes 12.1 per second instead of 500</h1>",
             "GET /quote takes 82.0 ms on average, 41.0 times as long as alone",
             "Distribution, GET /report",
             "Inside, GET /quote",
