@@ -105,6 +105,9 @@ fn set_users(workload: &mut Workload, wanted: u32) -> Result<(), String> {
     if wanted > journey::USERS_MAX {
         return Err(format!("{wanted} are too many; at most {}", journey::USERS_MAX));
     }
+    if workload.kinds.iter().any(|kind| kind.users.is_some()) {
+        return Err("this file says how many users play each journey; change it in the file".to_string());
+    }
     match &mut workload.arrivals {
         Arrivals::Closed { users, .. } => {
             *users = wanted;

@@ -103,7 +103,7 @@ struct User {
 impl User {
     async fn session(&mut self, begins: Instant) {
         let shared = Rc::clone(&self.shared);
-        let kind = shared.workload.choose(&mut self.rng);
+        let kind = shared.workload.choose(self.number, &mut self.rng);
         let journey = Arc::clone(shared.workload.journey(kind));
         self.manner = journey.in_line.manner(&mut self.rng);
         self.values.insert("address".into(), address(self.number, self.manner));

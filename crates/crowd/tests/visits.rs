@@ -24,6 +24,7 @@ fn workload(steps: Vec<Step>) -> Workload {
     let journey = Journey {
         name: "visit".into(),
         weight: 1.0,
+        users: None,
         steps,
         think: Think::Constant(Duration::ZERO),
         patience: Patience::Constant(LONG),

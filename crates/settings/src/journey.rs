@@ -80,9 +80,10 @@ impl Reader {
         // What is left to go wrong is a value where a table belongs, which has been told.
         let file: raw::File = table.try_into().unwrap_or_default();
         let seed = file.seed.as_ref().map_or(DEFAULT_SEED, |seed| self.whole("seed", seed, 0, SEED_MAX));
-        let arrivals = self.arrivals(&file.arrivals);
+        let mut arrivals = self.arrivals(&file.arrivals, file.journey.iter().any(|raw| raw.users.is_some()));
         let returning = self.boolean("visitor.returning", file.visitor.returning.as_ref(), false);
         let kinds = self.kinds(&file.journey, &file.visitor);
+        self.users_by_journey(&file.journey, &kinds, &mut arrivals);
         Workload { kinds, arrivals, returning, seed }
     }
 }
@@ -98,7 +99,7 @@ pub fn load(path: &Path) -> Result<Workload, Faults> {
 }
 
 impl Reader {
-    fn arrivals(&mut self, arrivals: &raw::Arrivals) -> Arrivals {
+    fn arrivals(&mut self, arrivals: &raw::Arrivals, by_journey: bool) -> Arrivals {
         let one_user = Arrivals::Closed {
             users: 1,
             start_over: Duration::ZERO,
@@ -107,7 +108,7 @@ impl Reader {
             pause: Think::Constant(Duration::ZERO),
         };
         match (&arrivals.closed, &arrivals.open) {
-            (Some(closed), None) => self.closed(closed),
+            (Some(closed), None) => self.closed(closed, by_journey),
             (None, Some(open)) => self.open(open),
             (None, None) => {
                 self.faults
@@ -121,8 +122,14 @@ impl Reader {
         }
     }
 
-    fn closed(&mut self, closed: &raw::Closed) -> Arrivals {
+    fn closed(&mut self, closed: &raw::Closed, by_journey: bool) -> Arrivals {
         let users = match &closed.users {
+            Some(users) if by_journey => {
+                let allowed = "left out where the journeys say how many users play them";
+                self.faults.value("arrivals.closed.users", users, allowed);
+                1
+            }
+            None if by_journey => 1,
             Some(users) => self.whole_u32("arrivals.closed.users", users, 1, USERS_MAX),
             None => {
                 self.faults.missing("arrivals.closed.users", format!("how many, from 1 to {USERS_MAX}"));
@@ -142,6 +149,36 @@ impl Reader {
             sessions_each: sessions_each
                 .map(|each| self.whole_u32("arrivals.closed.sessions_each", each, 1, u32::MAX)),
             pause: pause.map_or(Think::Constant(Duration::ZERO), |p| self.think("arrivals.closed.pause", p)),
+        }
+    }
+
+    /// Lets each user of a closed crowd keep to one journey, where the journeys say how many do.
+    fn users_by_journey(&mut self, raw: &[raw::Journey], kinds: &[Arc<Journey>], arrivals: &mut Arrivals) {
+        if raw.iter().all(|raw| raw.users.is_none()) {
+            return;
+        }
+        for (index, raw) in raw.iter().enumerate() {
+            let key = format!("journey[{index}]");
+            match (&raw.users, &raw.weight) {
+                (None, _) => {
+                    self.faults.missing(format!("{key}.users"), "how many, as for the other journeys");
+                }
+                (Some(_), Some(weight)) => {
+                    let allowed = "left out where users are given: they play nothing else";
+                    self.faults.value(format!("{key}.weight"), weight, allowed);
+                }
+                (Some(_), None) => {}
+            }
+        }
+        let all: u32 = kinds.iter().filter_map(|kind| kind.users).fold(0, u32::saturating_add);
+        if !(1..=USERS_MAX).contains(&all) {
+            self.faults.value("journey[].users", all, format!("together 1 to {USERS_MAX}"));
+        }
+        match arrivals {
+            Arrivals::Closed { users, .. } => *users = all,
+            Arrivals::Open { .. } => {
+                self.faults.value("journey[].users", all, "left out where arrivals are open");
+            }
         }
     }
 
@@ -250,6 +287,8 @@ impl Reader {
         let weight = raw.weight.as_ref();
         let weight =
             weight.map_or(1.0, |weight| self.number(&format!("{key}.weight"), weight, 0.0, false, 1e6));
+        let users = raw.users.as_ref();
+        let users = users.map(|users| self.whole_u32(&format!("{key}.users"), users, 0, USERS_MAX));
         let steps = self.steps(key, &raw.steps);
         let (think_key, think) = own_or_shared(key, "think", raw.think.as_ref(), visitor.think.as_ref());
         let (patience_key, patience) =
@@ -264,6 +303,7 @@ impl Reader {
         Journey {
             name,
             weight,
+            users,
             think: think.map_or(Think::Constant(DEFAULT_THINK), |think| self.think(&think_key, think)),
             patience: patience.map_or(Patience::Constant(DEFAULT_PATIENCE), |patience| {
                 self.patience(&patience_key, patience)

@@ -337,6 +337,10 @@ impl Reader {
                 }));
             }
             if let Some(changed) = entry.get("weights").and_then(Value::as_table) {
+                if journeys.iter().any(|journey| journey.users.is_some()) {
+                    let allowed = "left out where users keep to their journeys";
+                    self.faults.value(format!("{key}.weights"), "given", allowed);
+                }
                 self.weights(&format!("{key}.weights"), changed, journeys, &mut weights);
                 changes.push(Change { at, what: What::Weights(weights.clone()) });
             }

@@ -28,7 +28,7 @@ mod utilisation;
 pub use check::Violation;
 pub use expect::{Band, Metric, Miss};
 pub use laws::{ALIASES, Laws, RouteChoice, SessionChoice, how_written, unknown};
-pub use node::{Curve, Efficiency, Job, Lock, Machine, Node, POINTS_MAX, Usage};
+pub use node::{Curve, Efficiency, Job, Lock, Machine, Node, POINTS_MAX, Pauses, Usage};
 pub use others::{OtherRoutes, OtherSessions, Site};
 pub use outcome::{Gates, RECORDS_MAX, RunResult, Sample, Summary};
 pub use run::{run, run_knowing};

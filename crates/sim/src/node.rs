@@ -23,15 +23,22 @@
 //! - its route's lock, if it has one, held until the request ends;
 //! - a wait for other systems (a database) on one of the connections, without using the processor.
 //!
+//! It may pause before, inside and after its work on the processor, and holds its thread meanwhile.
+//!
 //! *Source*: LAWS §1 of the design, with (3) and q from what reproduces the paper's results; (4)
 //! for a real virtual machine; (5) Gunther.
 
 mod machine;
+mod pauses;
+
+use pauses::Paced;
 
 pub use machine::{Curve, Efficiency, Machine, POINTS_MAX};
+pub use pauses::Pauses;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use suimon_model::{Instant, Rng, seconds};
+use suimon_statistics::Histogram;
 
 /// The resolution of virtual time: jobs that end within it have ended.
 const GRAIN: f64 = 1e-9;
@@ -49,6 +56,8 @@ pub struct Job {
     pub memory: f64,
     /// The lock that it must take first, if any.
     pub lock: Option<Lock>,
+    /// When it rests although it could work.
+    pub pauses: Pauses,
 }
 
 /// A lock inside the application, held from the time a request has its thread until it ends.
@@ -65,9 +74,10 @@ pub struct Lock {
 pub struct Node {
     machine: Machine,
     rng: Rng,
-    /// Requests in the accept path; the first one leaves it at `accepted`.
-    arriving: VecDeque<Job>,
+    /// Requests in the accept path and since when; the first one leaves it at `accepted`.
+    arriving: VecDeque<(Instant, Job)>,
     accepted: Instant,
+    accept_path: Histogram,
     /// Requests waiting for a thread.
     threadless: VecDeque<Job>,
     /// Requests that have a thread.
@@ -82,6 +92,10 @@ pub struct Node {
     elsewhere: BinaryHeap<Reverse<(Instant, u64)>>,
     /// Those requests, by number, for their later work on the processor.
     to_come: BTreeMap<u64, Job>,
+    /// Pausing, until then.
+    paused: BinaryHeap<Reverse<(Instant, u64)>>,
+    /// Requests that pause, from their thread to their end.
+    paced: BTreeMap<u64, Paced>,
     processor: Processor,
     ended: VecDeque<u64>,
 }
@@ -92,6 +106,8 @@ struct Processor {
     virtual_time: f64,
     weights: f64,
     memory: f64,
+    /// Memory held by requests that pause in the middle of their work.
+    paused_memory: f64,
     /// By the virtual time at which they end (as ordered bits) and number: weight and memory.
     jobs: BTreeMap<(u64, u64), (f64, f64)>,
     busy: f64,
@@ -115,6 +131,7 @@ impl Node {
             rng,
             arriving: VecDeque::new(),
             accepted: Instant::ORIGIN,
+            accept_path: Histogram::default(),
             threadless: VecDeque::new(),
             running: 0,
             locks: BTreeMap::new(),
@@ -122,11 +139,14 @@ impl Node {
             unconnected: VecDeque::new(),
             elsewhere: BinaryHeap::new(),
             to_come: BTreeMap::new(),
+            paused: BinaryHeap::new(),
+            paced: BTreeMap::new(),
             processor: Processor {
                 now: Instant::ORIGIN,
                 virtual_time: 0.0,
                 weights: 0.0,
                 memory: 0.0,
+                paused_memory: 0.0,
                 jobs: BTreeMap::new(),
                 busy: 0.0,
                 work: 0.0,
@@ -141,7 +161,7 @@ impl Node {
         if self.machine.accept <= 0.0 && self.machine.accept_crowded <= 0.0 {
             return self.take_thread(now, job);
         }
-        self.arriving.push_back(job);
+        self.arriving.push_back((now, job));
         if self.arriving.len() == 1 {
             self.accepted = now + seconds(self.accept_time());
         }
@@ -171,14 +191,21 @@ impl Node {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let accepted = (!self.arriving.is_empty()).then_some(self.accepted);
         let back = self.elsewhere.peek().map(|Reverse((at, _))| *at);
+        let resumed = self.paused.peek().map(|Reverse((at, _))| *at);
         let done = self.processor.next_end(&self.machine);
-        [accepted, back, done].into_iter().flatten().min()
+        [accepted, back, resumed, done].into_iter().flatten().min()
     }
 
     /// Returns what the processor has done by `now`.
     pub fn usage(&mut self, now: Instant) -> Usage {
         self.processor.advance(now, &self.machine);
         Usage { busy: self.processor.busy, work: self.processor.work }
+    }
+
+    /// Returns the times from arrival to the end of the accept path, of all requests so far that
+    /// have passed it; empty where there is no accept path.
+    pub const fn accept_path(&self) -> &Histogram {
+        &self.accept_path
     }
 
     /// Returns how many requests are in the node.
@@ -189,7 +216,8 @@ impl Node {
     fn step(&mut self, now: Instant) {
         self.processor.advance(now, &self.machine);
         if !self.arriving.is_empty() && self.accepted <= now {
-            let job = self.arriving.pop_front().expect("somebody was being taken in a line ago");
+            let (since, job) = self.arriving.pop_front().expect("somebody was being taken in a line ago");
+            self.accept_path.record(now.since(since));
             if !self.arriving.is_empty() {
                 self.accepted = now + seconds(self.accept_time());
             }
@@ -202,14 +230,24 @@ impl Node {
             let job = self.to_come.remove(&id).expect("a job that waits for others comes back once");
             self.processor.start(job, weight(&self.machine, &mut self.rng));
         }
+        while let Some(Reverse((_, id))) = self.paused.peek().copied().filter(|Reverse((at, _))| *at <= now) {
+            self.paused.pop();
+            self.resume(now, id);
+        }
         self.connect(now);
         while let Some(id) = self.processor.pop_ended() {
-            self.ended.push_back(id);
-            self.running -= 1;
-            self.unlock(now, id);
-            if let Some(job) = self.threadless.pop_front() {
-                self.take_thread(now, job);
+            if !self.pause_after_work(now, id) {
+                self.end(now, id);
             }
+        }
+    }
+
+    fn end(&mut self, now: Instant, id: u64) {
+        self.ended.push_back(id);
+        self.running -= 1;
+        self.unlock(now, id);
+        if let Some(job) = self.threadless.pop_front() {
+            self.take_thread(now, job);
         }
     }
 
@@ -226,10 +264,15 @@ impl Node {
             *held += 1;
             self.holders.insert(job.id, lock.number);
         }
-        self.work(now, job);
+        self.begin(now, job);
     }
 
-    /// Begins the work of a request that has its thread and its lock.
+    /// Begins with a request that has its thread and its lock.
+    fn begin(&mut self, now: Instant, job: Job) {
+        if job.pauses == Pauses::default() { self.work(now, job) } else { self.pause_before_work(now, job) }
+    }
+
+    /// Begins the work of a request, or a piece of it.
     fn work(&mut self, now: Instant, job: Job) {
         if job.elsewhere > 0.0 {
             self.unconnected.push_back(job);
@@ -257,7 +300,7 @@ impl Node {
         match waiting.pop_front() {
             Some(job) => {
                 self.holders.insert(job.id, number);
-                self.work(now, job);
+                self.begin(now, job);
             }
             None => *held -= 1,
         }
@@ -309,7 +352,7 @@ impl Processor {
 
     /// Returns dV/dt of (1).
     fn rate(&self, machine: &Machine) -> f64 {
-        machine.work_per_second(self.jobs.len(), self.memory) / self.weights.max(1e-9)
+        machine.work_per_second(self.jobs.len(), self.memory + self.paused_memory) / self.weights.max(1e-9)
     }
 
     fn advance(&mut self, now: Instant, machine: &Machine) {
@@ -317,7 +360,7 @@ impl Processor {
             let passed = now.secs_since(self.now);
             self.virtual_time += self.rate(machine) * passed;
             self.busy += (self.jobs.len() as f64).min(machine.cores) * passed;
-            self.work += machine.work_per_second(self.jobs.len(), self.memory) * passed;
+            self.work += machine.work_per_second(self.jobs.len(), self.memory + self.paused_memory) * passed;
         }
         self.now = self.now.max(now);
     }

@@ -54,6 +54,8 @@ pub struct RunResult {
     pub records: Vec<Record>,
     /// Waiting at the gates, in the measured time.
     pub gates: Gates,
+    /// Of all requests, warm-up included: from arrival at a node to the end of its accept path.
+    pub accept_path: Histogram,
     /// Users that did not start because `users_max` were already present.
     pub not_started: u64,
     /// What the gate had learned by the end.
@@ -190,6 +192,7 @@ impl RunResult {
             decisions: 0,
             records: vec![],
             gates: Gates::default(),
+            accept_path: Histogram::default(),
             not_started: 0,
             learned: Learned::default(),
             knowledge: Knowledge::default(),

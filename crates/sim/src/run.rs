@@ -7,7 +7,7 @@ mod visitors;
 
 use crate::check::{Checker, Violation};
 use crate::laws::{Laws, RouteChoice, SessionChoice};
-use crate::node::{Job, Lock, Node};
+use crate::node::{Job, Lock, Node, Pauses};
 use crate::others::Site;
 use crate::outcome::{RECORDS_MAX, RunResult, Sample};
 use crate::scenario::{Cost, Scenario, What};
@@ -289,8 +289,9 @@ impl<'a> Run<'a> {
             }
         };
         let lock = cost.own_pool.map(|holders_max| Lock { number: route.0, holders_max });
-        self.nodes[node.index()]
-            .handle_arrival(now, Job { id: id as u64, elsewhere, cpu, memory: cost.memory, lock });
+        let pauses = if fails { Pauses::default() } else { cost.pauses };
+        let job = Job { id: id as u64, elsewhere, cpu, memory: cost.memory, lock, pauses };
+        self.nodes[node.index()].handle_arrival(now, job);
         self.wake_node(node);
         Ok(())
     }
@@ -405,6 +406,7 @@ impl<'a> Run<'a> {
         self.outcome.trace = self.gate.trace().value();
         self.outcome.learned = self.gate.learned();
         self.outcome.knowledge = self.gate.knowledge();
+        self.nodes.iter().for_each(|node| self.outcome.accept_path.merge(node.accept_path()));
         self.outcome.finish(self.scenario, &self.tally)
     }
 }

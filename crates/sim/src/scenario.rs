@@ -1,7 +1,7 @@
 //! The question that a run answers: which visitors, which application, which gate, and what is
 //! expected.
 
-use crate::node::Machine;
+use crate::node::{Machine, Pauses};
 use std::collections::BTreeMap;
 use suimon_gate::{KindParams, Params, RouteMode};
 use suimon_model::{Duration, KindId, RouteId};
@@ -72,6 +72,8 @@ pub struct Cost {
     /// The most requests of this route in work at once; the rest wait inside the application (for a
     /// lock held during the whole request, or a pool of its own). `None`: unlimited.
     pub own_pool: Option<u32>,
+    /// When it rests although it could work, holding its thread.
+    pub pauses: Pauses,
 }
 
 impl Default for Cost {
@@ -86,6 +88,7 @@ impl Default for Cost {
             errors: 0.0,
             error_cpu: 0.005,
             own_pool: None,
+            pauses: Pauses::default(),
         }
     }
 }
@@ -195,7 +198,21 @@ impl Scenario {
                 What::Weights(weights) => state.weights.clone_from(weights),
             }
         }
+        self.weigh_by_users(&mut state);
         state
+    }
+
+    /// Where users keep to their journeys, sessions are begun as often as these users would begin
+    /// them if nobody ever had to wait for anybody.
+    fn weigh_by_users(&self, state: &mut SiteState) {
+        let Arrivals::Closed { pause, .. } = &self.workload.arrivals else { return };
+        let pause = pause.mean().as_secs_f64();
+        for (index, journey) in self.workload.kinds.iter().enumerate() {
+            if let Some(users) = journey.users {
+                let seconds = length(journey, &self.steps[index], &state.costs) + pause;
+                state.weights[index] = f64::from(users) / seconds.max(1e-9);
+            }
+        }
     }
 
     /// Returns the routes that `workload` asks for, each once, in the order of first use, and the
@@ -267,14 +284,17 @@ impl SiteState {
         };
         let cpu = per_session(|cost| cost.cpu).max(1e-12);
         let elsewhere = per_session(|cost| cost.elsewhere).max(1e-12);
+        let off_processor = elsewhere + per_session(|cost| cost.pauses.seconds());
         let memory = per_session(|cost| cost.cpu * cost.memory) / cpu;
         let work = machine.work_per_second_max(memory) / cpu;
         let threads =
-            machine.threads.map_or(work, |threads| through(machine, threads, cpu, elsewhere, memory));
+            machine.threads.map_or(work, |threads| through(machine, threads, cpu, off_processor, memory));
         let connections = machine.connections.map_or(f64::INFINITY, |all| f64::from(all) / elsewhere);
-        // A request holds a lock while it waits for other systems and while it has a core of its
-        // own.
-        let held = |cost: &Cost| cost.elsewhere + cost.cpu / machine.work_per_second(1, cost.memory);
+        // A request holds a lock while it waits for other systems or pauses and while it has a core
+        // of its own.
+        let held = |cost: &Cost| {
+            cost.elsewhere + cost.pauses.seconds() + cost.cpu / machine.work_per_second(1, cost.memory)
+        };
         let lock = |(visits, cost): (&f64, &Cost)| {
             Some(f64::from(cost.own_pool?) / (visits * held(cost)).max(1e-12))
         };
@@ -319,20 +339,20 @@ impl SiteState {
 }
 
 /// Returns the sessions per second that `threads` allow at the best concurrency. Each session needs
-/// a thread for `elsewhere` seconds without the processor and for `cpu` seconds of work on it.
+/// a thread for `rest` seconds without the processor and for `cpu` seconds of work on it.
 ///
-/// With k threads in use, n of them on the processor have the weight p(n) = elsewhereᵏ⁻ⁿ / (k − n)!
+/// With k threads in use, n of them on the processor have the weight p(n) = restᵏ⁻ⁿ / (k − n)!
 /// · cpuⁿ / Π work(i), and complete work(n) / cpu sessions per second. This holds for any
 /// distribution of the times (a product form).
-fn through(machine: &Machine, threads: u32, cpu: f64, elsewhere: f64, memory: f64) -> f64 {
+fn through(machine: &Machine, threads: u32, cpu: f64, rest: f64, memory: f64) -> f64 {
     let most = threads.min(THREADS_LOOKED_AT) as usize;
     let work: Vec<f64> = (0..=most).map(|n| machine.work_per_second(n, n as f64 * memory)).collect();
     let of = |k: usize| {
-        // p(n + 1) / p(n) = (k − n) / elsewhere · cpu / work(n + 1); scaled in each step, so that
+        // p(n + 1) / p(n) = (k − n) / rest · cpu / work(n + 1); scaled in each step, so that
         // nothing overflows.
         let (mut weight, mut all, mut done) = (1.0_f64, 1.0, 0.0);
         for n in 0..k {
-            weight *= (k - n) as f64 / elsewhere * cpu / work[n + 1].max(1e-12);
+            weight *= (k - n) as f64 / rest * cpu / work[n + 1].max(1e-12);
             (all, done) = (all + weight, done + weight * work[n + 1] / cpu);
             if weight > 1e100 {
                 (weight, all, done) = (1.0, all / weight, done / weight);
@@ -359,7 +379,7 @@ fn length(journey: &Journey, steps: &[RouteId], costs: &[Cost]) -> f64 {
             seconds += still_there * step.think.unwrap_or(journey.think).mean().as_secs_f64();
         }
         let cost = &costs[route.index()];
-        seconds += still_there * (cost.cpu + cost.elsewhere);
+        seconds += still_there * (cost.cpu + cost.elsewhere + cost.pauses.seconds());
     }
     seconds
 }

@@ -32,6 +32,9 @@ pub struct Journey {
     pub name: String,
     /// How often it is chosen, relative to the other kinds; above 0.
     pub weight: f64,
+    /// In a closed crowd: this many users play it and nothing else, and `weight` is not looked at.
+    /// Said by every kind or by none.
+    pub users: Option<u32>,
     /// The steps, in order; at least one.
     pub steps: Vec<Step>,
     /// Think time before each step but the first, unless the step has its own.
@@ -288,11 +291,29 @@ impl Journey {
 }
 
 impl Workload {
-    /// Draws the kind of the next session, by weight.
-    pub fn choose(&self, rng: &mut Rng) -> KindId {
+    /// Returns the kind that the next session of a user is of: the user's own, where users keep to
+    /// their kinds, and else one by weight.
+    pub fn choose(&self, user: u32, rng: &mut Rng) -> KindId {
+        if let Some(own) = self.kind_of(user) {
+            return own;
+        }
         let weights: Vec<f64> = self.kinds.iter().map(|kind| kind.weight).collect();
         let index = rng.weighted(&weights).unwrap_or(0);
         KindId(u32::try_from(index).expect("kinds are few"))
+    }
+
+    /// Returns the kind that a user keeps to: the first users those of the first kind, and so on,
+    /// and from the beginning again where there are more users than the kinds say.
+    fn kind_of(&self, user: u32) -> Option<KindId> {
+        let users: Vec<u64> =
+            self.kinds.iter().map(|kind| kind.users.map(u64::from)).collect::<Option<_>>()?;
+        let mut user = u64::from(user).checked_rem(users.iter().sum())?;
+        let kind = users.iter().position(|users| {
+            let found = user < *users;
+            user = user.saturating_sub(*users);
+            found
+        });
+        kind.map(|kind| KindId(u32::try_from(kind).expect("kinds are few")))
     }
 
     /// Returns the journey of a kind.
@@ -341,5 +362,55 @@ impl Workload {
         }
         self.arrivals = self.arrivals.faster_by(divisor);
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workload(users: [Option<u32>; 2]) -> Workload {
+        let kind = |users| Journey {
+            name: String::new(),
+            weight: 1.0,
+            users,
+            steps: vec![Step::get("a", "/")],
+            think: Think::Constant(Duration::ZERO),
+            patience: Patience::Constant(Duration::ZERO),
+            leave: 0.0,
+            on_failure: OnFailure::GiveUp,
+            on_refusal: OnRefusal::default(),
+            in_line: InLine::default(),
+        };
+        let arrivals = Arrivals::Closed {
+            users: 5,
+            start_over: Duration::ZERO,
+            spacing: crate::Spacing::Even,
+            sessions_each: None,
+            pause: Think::Constant(Duration::ZERO),
+        };
+        Workload {
+            kinds: users.map(|users| Arc::new(kind(users))).to_vec(),
+            arrivals,
+            returning: false,
+            seed: 1,
+        }
+    }
+
+    #[test]
+    fn a_user_who_keeps_to_a_kind_plays_no_other_and_draws_nothing() {
+        let workload = workload([Some(3), Some(2)]);
+        let mut rng = Rng::new(7);
+        let kinds: Vec<u32> = (0..10).map(|user| workload.choose(user, &mut rng).0).collect();
+        assert_eq!(kinds, [0, 0, 0, 1, 1, 0, 0, 0, 1, 1]);
+        assert_eq!(rng.bits(), Rng::new(7).bits());
+    }
+
+    #[test]
+    fn where_a_kind_does_not_say_how_many_all_choose_by_weight() {
+        let workload = workload([Some(3), None]);
+        let mut rng = Rng::new(7);
+        let second = (0..1000).filter(|_| workload.choose(0, &mut rng).0 == 1).count();
+        assert!((400..600).contains(&second), "{second}");
     }
 }

@@ -352,6 +352,7 @@ mod tests {
         let journey = Journey {
             name: "j".into(),
             weight: 1.0,
+            users: None,
             steps: vec![Step::get("a", "/a"), Step::get("b", "/b")],
             think,
             patience: Patience::Endless,

@@ -49,6 +49,7 @@ fn workload(shape: &Shape) -> Workload {
         Arc::new(Journey {
             name: name.into(),
             weight: 1.0,
+            users: None,
             steps: (0..steps).map(|i| Step::get(&format!("s{i}"), "/")).collect(),
             think: Think::Exponential { mean: Duration::from_secs(1) },
             patience: Patience::Constant(Duration::from_secs(5)),
@@ -138,7 +139,7 @@ fn play(
         let user = &mut users[id as usize];
         let next = match event {
             Event::SessionBegins => {
-                let kind = workload.choose(&mut user.rng);
+                let kind = workload.choose(id, &mut user.rng);
                 let (visitor, next) = Visitor::begin(&workload, kind, now, &mut user.rng);
                 user.steps = workload.journey(kind).steps.len() as u64;
                 user.visitor = Some(visitor);

@@ -136,6 +136,7 @@ fn journey(index: usize, routes: usize, rng: &mut Rng) -> Journey {
     Journey {
         name: format!("journey-{index}"),
         weight: rng.between(0.2, 1.0),
+        users: None,
         steps,
         think,
         patience,

@@ -34,6 +34,7 @@ pub(crate) const TABLES: &[KnownKeys] = &[
         keys: &[
             "name",
             "weight",
+            "users",
             "think",
             "patience",
             "leave",

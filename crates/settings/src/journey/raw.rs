@@ -105,6 +105,7 @@ pub(super) struct OnRefusal {
 pub(super) struct Journey {
     pub(super) name: Option<Value>,
     pub(super) weight: Option<Value>,
+    pub(super) users: Option<Value>,
     pub(super) think: Option<Value>,
     pub(super) patience: Option<Value>,
     pub(super) leave: Option<Value>,

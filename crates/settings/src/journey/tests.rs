@@ -312,3 +312,32 @@ fn faults_of_a_file_name_the_file() {
     let fault = load(&path).expect_err("it has a fault").to_string();
     assert!(fault.contains("j.toml:8: journey[0].steps[0].method"), "{fault}");
 }
+
+#[test]
+fn users_of_a_closed_crowd_may_keep_to_their_journeys() {
+    let file = |arrivals: &str, a: &str, b: &str| {
+        let journey = |name: &str, more: &str| {
+            format!("[[journey]]\nname = \"{name}\"\n{more}\nsteps = [{{ name = \"x\", path = \"/\" }}]\n")
+        };
+        format!("[arrivals.{arrivals}\n{}{}", journey("a", a), journey("b", b))
+    };
+    let workload = read(&file("closed]", "users = 3", "users = 2")).unwrap();
+    assert_eq!(workload.arrivals.users_max(), 5);
+    assert_eq!(workload.kinds.iter().map(|kind| kind.users).collect::<Vec<_>>(), [Some(3), Some(2)]);
+    for (file, expected) in [
+        (
+            file("closed]\nusers = 5", "users = 3", "users = 2"),
+            "arrivals.closed.users = 5: must be left out where the journeys say how many users play them",
+        ),
+        (file("closed]", "users = 3", ""), "journey[1].users"),
+        (file("closed]", "users = 3", "users = 2\nweight = 2"), "journey[1].weight = 2: must be left out"),
+        (file("open]\nrate_per_s = 1", "users = 3", "users = 2"), "journey[].users = 5: must be left out"),
+        (
+            file("closed]", "users = 2000000", "users = 1"),
+            "journey[].users = 2000001: must be together 1 to 2000000",
+        ),
+    ] {
+        let faults = faults(&file);
+        assert!(faults.len() == 1 && faults[0].contains(expected), "{faults:?}");
+    }
+}

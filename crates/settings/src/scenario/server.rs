@@ -4,13 +4,15 @@ use super::route_pattern;
 use crate::journey::values::Reader;
 use crate::known::KnownKeys;
 use crate::read::seen;
-use suimon_sim::{Cost, Curve, Efficiency, Machine, POINTS_MAX, Route};
+use suimon_sim::{Cost, Curve, Efficiency, Machine, POINTS_MAX, Pauses, Route};
 use toml::{Table, Value};
 
 /// The most cores, speed and so on: far beyond any machine, and no infinities.
 const NUMBER_MAX: f64 = 1e6;
 /// The longest a request may take, in CPU or elsewhere.
 const SECONDS_MAX: f64 = 3600.0;
+/// The most pieces that the work of a request can be done in.
+const PIECES_MAX: u32 = 10_000;
 
 const SERVER: [&str; 10] = [
     "nodes",
@@ -39,7 +41,9 @@ const ROUTE: &[&str] = &[
     "errors",
     "error_cpu",
     "own_pool",
+    "pause",
 ];
+const PAUSE: &[&str] = &["before", "inside", "pieces", "after"];
 const EFFICIENCY: &[&str] =
     &["knee", "slope", "floor", "heap", "resting", "cost", "contention", "coherency", "best", "measured"];
 
@@ -48,10 +52,12 @@ pub(super) const TABLES: &[KnownKeys] = &[
     KnownKeys { path: "server", keys: &SERVER },
     KnownKeys { path: "server.efficiency", keys: EFFICIENCY },
     KnownKeys { path: "server.route[]", keys: ROUTE },
+    KnownKeys { path: "server.route[].pause", keys: PAUSE },
     KnownKeys { path: "change[]", keys: &["at", "server", "route", "weights"] },
     KnownKeys { path: "change[].server", keys: CHANGED_SERVER },
     KnownKeys { path: "change[].server.efficiency", keys: EFFICIENCY },
     KnownKeys { path: "change[].route[]", keys: ROUTE },
+    KnownKeys { path: "change[].route[].pause", keys: PAUSE },
 ];
 
 impl Reader {
@@ -208,12 +214,7 @@ impl Reader {
             [("cpu", &mut cost.cpu), ("elsewhere", &mut cost.elsewhere), ("error_cpu", &mut cost.error_cpu)]
         {
             let Some(value) = table.get(name) else { continue };
-            let key = format!("{key}.{name}");
-            let time = self.duration(&key, value).as_secs_f64();
-            if time > SECONDS_MAX {
-                self.faults.value(key, seen(value), "at most an hour");
-            }
-            *into = time;
+            *into = self.an_hour_at_most(&format!("{key}.{name}"), value);
         }
         for (name, into, high) in [
             ("variation", &mut cost.variation, 10.0),
@@ -228,6 +229,28 @@ impl Reader {
         if let Some(value) = table.get("own_pool") {
             cost.own_pool = self.at_once(&format!("{key}.own_pool"), value);
         }
+        if let Some(pause) = table.get("pause").and_then(Value::as_table) {
+            cost.pauses = self.pauses(&format!("{key}.pause"), pause);
+        }
         cost
+    }
+
+    fn pauses(&mut self, key: &str, table: &Table) -> Pauses {
+        let mut time = |name: &str| {
+            table.get(name).map_or(0.0, |value| self.an_hour_at_most(&format!("{key}.{name}"), value))
+        };
+        let (before, inside, after) = (time("before"), time("inside"), time("after"));
+        let pieces = table.get("pieces");
+        let pieces = pieces.map_or(1, |value| self.whole_u32(&format!("{key}.pieces"), value, 1, PIECES_MAX));
+        Pauses { before, inside, pieces, after }
+    }
+
+    /// Reads a duration of at most [`SECONDS_MAX`]; returns seconds.
+    fn an_hour_at_most(&mut self, key: &str, value: &Value) -> f64 {
+        let time = self.duration(key, value).as_secs_f64();
+        if time > SECONDS_MAX {
+            self.faults.value(key, seen(value), "at most an hour");
+        }
+        time
     }
 }

@@ -189,3 +189,51 @@ fn a_base_is_stood_on_and_a_circle_of_them_is_a_fault() {
     let told = load(&folder.path().join("lost.toml")).expect_err("its base is not there").to_string();
     assert!(told.contains("gone.toml: cannot be read"), "{told}");
 }
+
+#[test]
+fn pauses_of_a_route_are_read_and_bounded() {
+    let with = |pause: &str| least(&format!("[[server.route]]\nmatch = \"POST /b\"\npause = {pause}"));
+    let scenario = read("file", &with("{ before = \"2s\", inside = \"1s\", pieces = 100 }")).unwrap();
+    let pauses = suimon_sim::Pauses { before: 2.0, inside: 1.0, pieces: 100, after: 0.0 };
+    assert_eq!(
+        (scenario.routes[0].cost.pauses, scenario.routes[1].cost.pauses),
+        (Default::default(), pauses)
+    );
+    for (pause, expected) in [
+        ("{ after = \"2h\" }", "server.route[0].pause.after = \"2h\": must be at most an hour"),
+        ("{ pieces = 0 }", "server.route[0].pause.pieces = 0: must be a whole number from 1 to 10000"),
+        ("{ middle = \"1s\" }", "server.route[0].pause.middle"),
+    ] {
+        let told = told(&with(pause));
+        assert!(told.contains(expected) && told.lines().count() == 1, "{told}");
+    }
+}
+
+#[test]
+fn what_users_begin_who_keep_to_their_journeys_follows_from_how_long_they_take() {
+    let text = r#"
+        [arrivals.closed]
+        [[server.route]]
+        match = "GET /a"
+        cpu = "10ms"
+        [[server.route]]
+        match = "GET /b"
+        cpu = "100ms"
+        pause = { after = "900ms" }
+        [[journey]]
+        name = "light"
+        users = 3
+        steps = [{ name = "a", path = "/a" }]
+        [[journey]]
+        name = "heavy"
+        users = 10
+        steps = [{ name = "b", path = "/b" }]
+    "#;
+    let scenario = read("file", text).unwrap();
+    let offered = scenario.offered(Duration::ZERO);
+    assert!((offered - (300.0 + 10.0)).abs() < 1e-6, "{offered} sessions per second");
+    let bound = scenario.bound(Duration::ZERO);
+    assert!((bound - 2.0 / ((300.0 * 0.01 + 10.0 * 0.1) / 310.0)).abs() < 1e-6, "{bound}");
+    let told = told(&format!("{text}[[change]]\nat = \"1s\"\nweights = {{ light = 2 }}"));
+    assert!(told.contains("change[0].weights = given: must be left out"), "{told}");
+}

@@ -3,7 +3,7 @@
 use super::*;
 
 fn job(id: u64, memory: f64) -> Job {
-    Job { id, elsewhere: 0.0, cpu: 0.4, memory, lock: None }
+    Job { id, elsewhere: 0.0, cpu: 0.4, memory, lock: None, pauses: Pauses::default() }
 }
 
 /// Plays `node` until it is idle; returns how many requests ended, and when the last one did.
@@ -89,6 +89,62 @@ fn a_lock_is_held_to_the_end_by_one_after_the_other_and_others_pass() {
 }
 
 #[test]
+fn a_pause_takes_time_and_no_processor_wherever_it_is() {
+    let around = Pauses { before: 1.0, after: 2.0, ..Pauses::default() };
+    let inside = Pauses { inside: 3.0, pieces: 4, ..Pauses::default() };
+    let all = Pauses { before: 0.5, inside: 2.0, pieces: 100, after: 0.5 };
+    for pauses in [around, inside, all] {
+        let mut node = Node::new(Machine { even: true, ..Machine::default() }, Rng::new(3));
+        (0..2).for_each(|id| node.handle_arrival(Instant::ORIGIN, Job { pauses, ..job(id, 0.0) }));
+        let (count, last) = drain(&mut node);
+        assert_eq!((count, node.in_service()), (2, 0));
+        assert!((last - 3.4).abs() < 1e-6, "3 s of pauses and 0.4 s of work on its own core: {last}");
+        let usage = node.usage(Instant::ORIGIN + seconds(10.0));
+        assert!((usage.work - 0.8).abs() < 1e-6 && (usage.busy - 0.8).abs() < 1e-6, "{usage:?}");
+    }
+}
+
+#[test]
+fn who_pauses_holds_thread_and_lock() {
+    let pauses = Pauses { before: 1.0, ..Pauses::default() };
+    let machine = Machine { even: true, threads: Some(1), ..Machine::default() };
+    let mut node = Node::new(machine, Rng::new(3));
+    (0..3).for_each(|id| node.handle_arrival(Instant::ORIGIN, Job { pauses, ..job(id, 0.0) }));
+    let (count, last) = drain(&mut node);
+    assert_eq!(count, 3);
+    assert!((last - 3.0 * 1.4).abs() < 1e-6, "one after the other on one thread: {last}");
+    let mut node = Node::new(Machine { even: true, ..Machine::default() }, Rng::new(3));
+    let lock = Some(Lock { number: 7, holders_max: 1 });
+    (0..3).for_each(|id| node.handle_arrival(Instant::ORIGIN, Job { pauses, lock, ..job(id, 0.0) }));
+    let (_, last) = drain(&mut node);
+    assert!((last - 3.0 * 1.4).abs() < 1e-6, "one after the other with the lock: {last}");
+}
+
+#[test]
+fn memory_is_held_in_pauses_inside_the_work_and_not_around_it() {
+    let efficiency = Efficiency::Knee { knee: 1.0, slope: 1.0, floor: 0.1 };
+    let machine = Machine { even: true, efficiency, ..Machine::default() };
+    // One rests for a long time while another works: 0.2 s of its work are over by then.
+    let beside = |pauses: Pauses| {
+        let mut node = Node::new(machine.clone(), Rng::new(3));
+        node.handle_arrival(Instant::ORIGIN, Job { pauses, ..job(0, 1.0) });
+        node.handle_timeout(Instant::ORIGIN + seconds(5.0));
+        node.handle_arrival(Instant::ORIGIN + seconds(5.0), job(1, 1.0));
+        while node.poll_ended().is_none() {
+            let next = node.poll_timeout().expect("somebody is at work");
+            node.handle_timeout(next);
+        }
+        node.processor.now.as_secs_f64() - 5.0
+    };
+    let inside = beside(Pauses { inside: 20.0, pieces: 2, ..Pauses::default() });
+    assert!((inside - 0.8).abs() < 1e-6, "two hold memory, which costs half of the speed: {inside}");
+    for around in [Pauses { before: 10.0, ..Pauses::default() }, Pauses { after: 10.0, ..Pauses::default() }]
+    {
+        assert!((beside(around) - 0.4).abs() < 1e-6, "{around:?}");
+    }
+}
+
+#[test]
 fn the_accept_path_takes_one_at_a_time_and_longer_when_the_machine_is_crowded() {
     let quiet = Machine { accept: 0.01, ..Machine::default() };
     let crowded = Machine { accept_crowded: 0.01, ..quiet.clone() };
@@ -105,6 +161,16 @@ fn the_accept_path_takes_one_at_a_time_and_longer_when_the_machine_is_crowded() 
     };
     assert!((last(&quiet) - 0.2).abs() < 1e-6, "20 · 10 ms");
     assert!(last(&crowded) > 0.3, "{}", last(&crowded));
+}
+
+#[test]
+fn how_long_the_accept_path_took_is_told() {
+    let mut node = Node::new(Machine { accept: 0.01, ..Machine::default() }, Rng::new(3));
+    (0..20).for_each(|id| node.handle_arrival(Instant::ORIGIN, job(id, 0.0)));
+    drain(&mut node);
+    let times = node.accept_path();
+    let (least, most) = (times.min().expect("20 passed"), times.max().expect("20 passed"));
+    assert_eq!((least.as_millis(), most.as_millis()), (10, 200));
 }
 
 #[test]

@@ -21,6 +21,8 @@ pub(super) struct User {
     /// ... or the user's position in line.
     pub(super) position: Option<Position>,
     request: Option<RequestId>,
+    /// His number.
+    number: u32,
     /// Sessions played, this one included.
     played: u32,
     first: bool,
@@ -36,7 +38,7 @@ impl Run<'_> {
             }
             let rng = self.workload.rng_of(start.user);
             self.users_now += 1;
-            self.begin_session(start.at, rng, None, 1);
+            self.begin_session(start.at, start.user, rng, None, 1);
         }
         if let Some(start) = self.starts.peek() {
             let at = start.at;
@@ -47,13 +49,14 @@ impl Run<'_> {
     fn begin_session(
         &mut self,
         at: Instant,
+        number: u32,
         mut rng: Rng,
         session: Option<(KindId, SessionId)>,
         played: u32,
     ) {
-        let kind = self.workload.choose(&mut rng);
+        let kind = self.workload.choose(number, &mut rng);
         let (visitor, next) = Visitor::begin(&self.workload, kind, at, &mut rng);
-        let user = User { rng, visitor, session, position: None, request: None, played, first: true };
+        let user = User { rng, visitor, session, position: None, request: None, number, played, first: true };
         let index = match self.free_users.pop() {
             Some(index) => {
                 self.users[index] = Some(user);
@@ -163,7 +166,7 @@ impl Run<'_> {
             self.checker.forget(session);
         }
         match self.workload.next_session(now, user.played, &mut user.rng) {
-            Some(at) => self.begin_session(at, user.rng, user.session, user.played + 1),
+            Some(at) => self.begin_session(at, user.number, user.rng, user.session, user.played + 1),
             None => self.users_now -= 1,
         }
     }

@@ -28,6 +28,7 @@ fn workload(on_failure: OnFailure) -> Workload {
     let journey = Journey {
         name: "shopping".into(),
         weight: 1.0,
+        users: None,
         steps,
         think: Think::Constant(THINK),
         patience: Patience::Constant(secs(60)),

@@ -464,6 +464,7 @@ fn journey(index: usize, pages: &[usize], think: (f64, f64), rng: &mut Rng) -> J
     Journey {
         name: format!("journey-{index}"),
         weight: rng.between(0.2, 1.0),
+        users: None,
         steps,
         think,
         patience: Patience::Endless,
