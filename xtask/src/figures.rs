@@ -5,9 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// What is simulated: our laws beside those of others, rules for a line, and every figure of the
-/// paper.
-const SIMULATED: [&str; 3] = ["laws", "waiting-line", "sqs"];
+/// What is simulated: our laws beside those of others, rules for a line, every figure of the first
+/// paper, and those of the second.
+const SIMULATED: [&str; 4] = ["laws", "waiting-line", "sqs", "degradation-papers"];
 /// What pages of the real shop cost, then the paper's figures measured on it; before they are
 /// drawn, so that they show it.
 const MEASURED: [&str; 2] = ["tomcat-model", "sqs live"];

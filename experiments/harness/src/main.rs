@@ -17,6 +17,8 @@
 //! - [`any_site`]: `any-site`, laws on sites of every kind and load, simulated.
 //! - [`tomcat_model`]: `tomcat-model`, what pages of the Tomcat shop cost alone and concurrently.
 //! - [`waiting_line`]: `waiting-line`, rules for a line whose people leave, simulated.
+//! - [`degradation_papers`]: `degradation-papers`, a light job beside heavy ones on four operating
+//!   systems, simulated beside the paper's own numbers.
 //! - [`sqs`]: `sqs`, the figures of the paper, simulated at full size and measured on a real shop.
 //! - [`sim`]: `sim`, `suimon sim` with external laws and generated sites.
 //!
@@ -34,6 +36,7 @@ mod common;
 mod cpu;
 mod crowd;
 mod data;
+mod degradation_papers;
 mod figures;
 mod flash_crowd;
 mod gateway_restart;
@@ -107,6 +110,8 @@ enum Experiment {
     Sim(Box<sim::Options>),
     #[command(name = "sqs")]
     Sqs(sqs::Options),
+    #[command(name = "degradation-papers")]
+    DegradationPapers(degradation_papers::Options),
     #[command(name = "laws")]
     Laws(laws::Options),
     #[command(name = "any-site")]
@@ -148,6 +153,7 @@ fn main() -> ExitCode {
         Experiment::KillAndRestart(options) => kill_and_restart::run(options),
         Experiment::GatewayRestart(options) => gateway_restart::run(options),
         Experiment::SlowAnswers(options) => slow_answers::run(&options),
+        Experiment::DegradationPapers(options) => degradation_papers::run(&options),
         Experiment::Laws(options) => laws::run(&options),
         Experiment::AnySite(options) => any_site::run(&options),
         Experiment::FlashCrowd(options) => flash_crowd::run(&options),
