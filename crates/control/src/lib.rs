@@ -8,9 +8,12 @@
 //! - [`RouteLaw`]: a limit for each route: [`Paired`] (ours) or [`PaperRoutes`] (the paper's).
 //! - [`RouteKnowledge`], [`VisitsKnowledge`]: what another process can begin with, as far as it is
 //!   believed ([`Trust`]).
+//! - [`Degradation`]: how the host's work is split among services; [`Credit`]: how a cap is held.
 //! - [`SessionLaw`]: when a session may begin: [`Flow`] (ours) or [`PaperSessions`] (the paper's).
 
 mod capacity;
+mod credit;
+mod degradation;
 mod forecast;
 mod knowledge;
 mod laws;
@@ -27,6 +30,10 @@ mod visits;
 mod window;
 
 pub use capacity::{Capacity, Measured};
+pub use credit::{CAP_LEAST, Credit};
+pub use degradation::{
+    Amount, Binding, Degradation, DegradationMode, ServiceInput, ServiceSample, ServiceStanding, ServiceWish,
+};
 pub use forecast::Forecast;
 pub use knowledge::{
     KnownDistribution, KnownMean, RouteKnowledge, RouteVisits, SessionKnowledge, Trust, VisitsAfter,

@@ -56,6 +56,15 @@ pub trait RouteLaw: std::fmt::Debug + Send {
         self.service(route)
     }
 
+    /// Returns the seconds that a request takes alone, as far as is known.
+    fn alone(&self, _route: RouteId) -> Option<f64> {
+        None
+    }
+
+    /// Takes note whether a cap of its service, and not the route's limit, holds back what waits at
+    /// `route`: then nothing that happens there says anything of the limit.
+    fn set_capped(&mut self, _route: RouteId, _is_capped: bool) {}
+
     /// Takes note that a request is no longer in the application. Its meter has been told already.
     fn on_end(&mut self, now: Instant, end: &RequestEnd, meters: &[Meter], out: &mut Vec<Record>);
 

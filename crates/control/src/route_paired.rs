@@ -238,7 +238,7 @@ impl RouteLaw for Paired {
             fast.on_leave(end.request);
         }
         let Some(trial) = self.trial.as_mut().filter(|trial| trial.route == end.route) else {
-            if end.progress {
+            if end.progress && !self.routes[end.route.index()].is_capped {
                 self.slow_start(now, end, &meters[end.route.index()], out);
             }
             return;
@@ -265,14 +265,15 @@ impl RouteLaw for Paired {
             // Quick requests come and go in bursts: the state between two of them says nothing.
             let is_quick = window.mean_service().is_some_and(|mean| mean < QUICK);
             let share = if is_quick { BINDING_QUICK } else { BINDING };
-            let binding = (is_waited_for || is_quick) && window.queued_share() >= share;
+            // What waits under a cap does not wait for this limit.
+            let binding = (is_waited_for || is_quick) && window.queued_share() >= share && !route.is_capped;
             route.binding_ticks = if binding { route.binding_ticks + 1 } else { 0 };
             let weight = (window.seconds / PRESSURE_SECONDS).min(1.0);
             route.pressure += weight * (f64::from(u8::from(binding)) - route.pressure);
             if !binding {
                 route.full_since = None;
             }
-            if route.learns {
+            if route.learns && !route.is_capped {
                 self.back_off(now, RouteId(index as u32), &meters[index], out);
                 self.make_room(now, RouteId(index as u32), meters, out);
                 self.raise(now, RouteId(index as u32), &meters[index], binding, out);
@@ -284,6 +285,15 @@ impl RouteLaw for Paired {
             self.choose(now, out);
         }
         self.headroom(now, meters, out);
+    }
+
+    fn alone(&self, route: RouteId) -> Option<f64> {
+        let times = &self.routes[route.index()].times;
+        times.alone().filter(|_| times.is_founded(self.trusted_cores()))
+    }
+
+    fn set_capped(&mut self, route: RouteId, is_capped: bool) {
+        self.routes[route.index()].is_capped = is_capped;
     }
 
     fn set_patience(&mut self, patience: f64) {
@@ -414,7 +424,9 @@ impl Paired {
         let service = route.service.get().unwrap_or(1.0);
         let patience = 10.0 * service * (3.0 + trial.cohort_size as f64 / f64::from(route.limit));
         let quiet = now.secs_since(route.waited_at.max(trial.window_begin));
-        let is_left = route.pressure < PRESSURE_LEFT || quiet > LEFT_SECONDS.max(LEFT_SERVICES * service);
+        let is_left = route.is_capped
+            || route.pressure < PRESSURE_LEFT
+            || quiet > LEFT_SECONDS.max(LEFT_SERVICES * service);
         if !is_left && now.secs_since(trial.window_begin) <= patience.max(4.0) {
             return;
         }

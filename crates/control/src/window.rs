@@ -4,6 +4,7 @@
 //! and takes the difference later, so any number of laws can look at the same route without
 //! disturbing one another.
 
+use crate::degradation::ServiceSample;
 use suimon_model::Instant;
 
 /// Counts up what happens on one route.
@@ -32,6 +33,8 @@ pub struct Reading {
     pub in_flight_seconds: f64,
     /// Seconds during which requests waited.
     pub queued_seconds: f64,
+    /// Requests waiting, integrated over time.
+    pub waiting_seconds: f64,
 }
 
 suimon_model::saved_struct!(Reading {
@@ -40,7 +43,8 @@ suimon_model::saved_struct!(Reading {
     failed,
     service_seconds,
     in_flight_seconds,
-    queued_seconds
+    queued_seconds,
+    waiting_seconds
 });
 
 /// The difference of two readings.
@@ -55,6 +59,7 @@ pub struct Window {
     service_seconds: f64,
     in_flight_seconds: f64,
     queued_seconds: f64,
+    waiting_seconds: f64,
 }
 
 impl Meter {
@@ -107,6 +112,7 @@ impl Meter {
         self.now.in_flight_seconds += self.in_flight as f64 * seconds;
         if self.waiting > 0 {
             self.now.queued_seconds += seconds;
+            self.now.waiting_seconds += self.waiting as f64 * seconds;
         }
         self.now.at = self.now.at.max(now);
     }
@@ -122,6 +128,7 @@ impl Reading {
             service_seconds: self.service_seconds - begin.service_seconds,
             in_flight_seconds: self.in_flight_seconds - begin.in_flight_seconds,
             queued_seconds: self.queued_seconds - begin.queued_seconds,
+            waiting_seconds: self.waiting_seconds - begin.waiting_seconds,
         }
     }
 }
@@ -159,6 +166,21 @@ impl Window {
     /// Returns the mean number in the application over the time of the window.
     pub fn mean_in_flight(&self) -> f64 {
         if self.seconds > 0.0 { self.in_flight_seconds / self.seconds } else { 0.0 }
+    }
+
+    /// Returns what the split is told of it, for requests that take `alone` seconds alone, `work`
+    /// of the processor.
+    pub fn sample(&self, alone: Option<f64>, work: Option<f64>) -> ServiceSample {
+        let ended = (self.progressed + self.failed) as f64;
+        ServiceSample {
+            seconds: self.seconds,
+            inside_seconds: self.in_flight_seconds,
+            waiting_seconds: self.waiting_seconds,
+            ended,
+            service_seconds: self.service_seconds,
+            alone_seconds: ended * alone.unwrap_or(0.0),
+            work_seconds: ended * work.unwrap_or(0.0),
+        }
     }
 
     /// Returns the share of the time during which requests waited, 0 to 1.

@@ -8,6 +8,10 @@ pub struct RouteId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct KindId(pub u32);
 
+/// A service: a group of routes; an index into the table of the code that declared it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ServiceId(pub u32);
+
 /// A session that was admitted. Unique among the sessions of a gateway's life, and carried by its
 /// lease.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -29,6 +33,13 @@ impl RouteId {
 }
 
 impl KindId {
+    /// Returns the id as an index.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl ServiceId {
     /// Returns the id as an index.
     pub const fn index(self) -> usize {
         self.0 as usize

@@ -3,7 +3,7 @@
 //! Metrics, traces, the status page and the simulator show this same struct, so a figure and a log
 //! line can never disagree.
 
-use crate::{Instant, KindId, RouteId};
+use crate::{Instant, KindId, RouteId, ServiceId};
 
 /// What a decision is about.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -12,6 +12,8 @@ pub enum Subject {
     Route(RouteId),
     /// The session gate of a kind.
     Kind(KindId),
+    /// A service.
+    Service(ServiceId),
 }
 
 /// Which number of the subject was decided.
@@ -23,6 +25,8 @@ pub enum Quantity {
     Interval,
     /// Whether anybody of a kind is admitted at all: 1, or 0 while the application does not answer.
     Moving,
+    /// Requests of a service in the application on average, at most; 0: it has no cap.
+    Cap,
 }
 
 impl Quantity {
@@ -32,6 +36,7 @@ impl Quantity {
             Quantity::Limit => "limit",
             Quantity::Interval => "interval",
             Quantity::Moving => "moving",
+            Quantity::Cap => "cap",
         }
     }
 }
@@ -125,6 +130,20 @@ reasons! {
     NetworkDrawsMany = "network_over_quota", "the client's network has used up its tickets for now; it can get another one a little later";
     /// Told to get a pass of the application's first.
     PassNeeded = "pass_required", "a ticket is issued only with a pass from the application";
+    /// A service gives way to one that is further behind its wish.
+    CapLowered = "cap_lowered", "another service is further behind its wish, so this one gives way";
+    /// A service gets back some of what it gave.
+    CapRaised = "cap_raised", "this service is further behind its wish than another, or none is, so it gets more";
+    /// No cap is needed any more.
+    CapGone = "cap_gone", "the service has all it asks for, so its cap is gone";
+    /// A service is held to its ceiling.
+    CapCeiling = "cap_ceiling", "the service is held to its ceiling";
+    /// A wish is out of reach: who waits for this service would not be served in time.
+    CapPatience = "cap_patience", "those who wait for this service must be served in time, so another service's wish is out of reach";
+    /// Slowing this service made no other faster.
+    CapNoEffect = "cap_no_effect", "slowing this service made no other faster, so it is not slowed for now";
+    /// The application is late to take in requests.
+    CapLag = "cap_lag", "the application is late to take in requests, so the heaviest service gives way";
 }
 
 /// Named numbers a decision rests on; at most [`Signals::MAX`], kept without allocation.
@@ -205,6 +224,7 @@ impl TraceHash {
         let subject = match record.subject {
             Subject::Route(route) => u64::from(route.0) << 1,
             Subject::Kind(kind) => u64::from(kind.0) << 1 | 1,
+            Subject::Service(service) => u64::from(service.0) << 1 | 1 << 40,
         };
         self.word(record.at.as_nanos());
         self.word(subject);

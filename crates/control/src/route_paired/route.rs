@@ -66,6 +66,8 @@ pub(super) struct Route {
     /// Whether requests without a route of their own share it: those seen say little of the next
     /// ones.
     pub(super) is_mixed: bool,
+    /// Whether a cap of its service holds back what waits there, and not its limit.
+    pub(super) is_capped: bool,
     /// The limit in force: the base, or the one under trial.
     pub(super) limit: u32,
     /// The limit believed best so far.
@@ -141,6 +143,7 @@ suimon_model::saved_struct!(InService { since, company });
 suimon_model::saved_struct!(Route {
     learns,
     is_mixed,
+    is_capped,
     limit,
     base,
     up,
@@ -219,6 +222,7 @@ impl Route {
         Route {
             learns,
             is_mixed: false,
+            is_capped: false,
             limit,
             base: limit,
             up: true,

@@ -1,0 +1,547 @@
+//! The split: how much of the host each service gets, so that services are slowed as was wished.
+//!
+//! *Law*. A service is a group of routes. Once in a window of 1 to 4 s each service i has
+//!
+//! ```text
+//! D_i = (waiting + inside) / inside · S / S0      slowdown: response time ÷ response time alone, by Little's law    (1)
+//! y_i = inside · w / S                            effort: processor seconds a second, at most                       (2)
+//! Y   = max of Σ y over ten minutes               what the host can do                                              (3)
+//! e_i = ln(D_i / r_i)                             mode slowdown: r is the wish                                      (4)
+//! e_i = ln(t_i / y_i)                             modes shares, bands: t is its part of Σ y by floors, weights,
+//!                                                 ceilings (water filling; floors are parts of Y)                   (5)
+//! ln m_i += −γ · max_j (e_j − e_i)                gives way: another one, j, is further behind its wish             (6)
+//! ln m_i += +γ · max_j (e_i − e_j)                gets more: it is itself behind, and has a cap                     (7)
+//! ```
+//!
+//! m_i, the *cap*, is the mean number of its requests in the application, held by a
+//! [`Credit`](crate::Credit); j has none in (6), as else (7) is enough. It need not be whole, and begins at what is there when the service
+//! first gives way. A service counts as *behind* only while it is slowed at all, by more than
+//! [`CALM`]: on a host that is not short nobody gives way, and caps rise until they are gone. While
+//! every active service has a cap all caps rise together: one has none, in the end.
+//! *Units*: requests, seconds; e and ln m are natural logarithms. *Regimes*: a cap is not lowered
+//! while more is inside than it allows (what was started goes on), nor below what its queue needs
+//! to be served within [`PATIENCE_SHARE`] of the patience (mode slowdown; the wish is then reported
+//! as out of reach). Once a cap has come down by [`EFFECT_FALL`] and the one it was lowered for is
+//! hardly faster, it is given up for a minute, the next time for two, at most for ten: that one is
+//! slow for another reason. *Who moves first*: the route law owns the total, this one the split. A
+//! route whose service has a cap does not bind its own limit, so the route law learns nothing there
+//! and tries nothing; where a trial was under way it is dropped. Its capacity X is what it does
+//! under the cap, and session admission follows that. *Limits*: without S0, the time alone, a
+//! service is neither slowed nor helped: unknown is not small. *Source*: LAWS §4 of the design; the
+//! goal is that of the papers on degradation schemes; `docs/laws/degradation.md`.
+
+mod estimate;
+mod filling;
+mod wish;
+
+pub use estimate::ServiceSample;
+pub use wish::{Amount, DegradationMode, ServiceWish};
+
+use crate::credit::CAP_LEAST;
+use estimate::Estimate;
+use filling::{Claim, fill};
+use suimon_model::real::{exp, ln};
+use suimon_model::{Instant, Quantity, Reason, Record, ServiceId, Signals, Subject, seconds};
+
+/// Length of a window: at least the first, until every service had [`ENDS_MIN`] ends, at most the
+/// second. Seconds.
+const WINDOW_MIN: f64 = 1.0;
+const WINDOW_MAX: f64 = 4.0;
+const ENDS_MIN: f64 = 3.0;
+/// γ of (6) and (7), and the most that ln m changes in a window.
+const GAIN: f64 = 0.3;
+const STEP_MAX: f64 = 0.7;
+/// Differences below this are noise.
+const DEADBAND: f64 = 0.05;
+/// D up to which a service is not slowed.
+const CALM: f64 = 1.25;
+/// What ln m rises by in a window in which nobody is behind.
+const RELAX: f64 = 0.1;
+/// What every ln m rises by in a window in which all services have caps.
+const COMMON_RISE: f64 = 0.2;
+/// Y forgets a factor of e in this many seconds; the newest window of Σ y weighs this much.
+const CAPACITY_MEMORY: f64 = 600.0;
+const EFFORT_WEIGHT: f64 = 0.3;
+/// Share of the patience within which what waits is served.
+const PATIENCE_SHARE: f64 = 0.8;
+/// A cap that fell by this factor has had its effect if the one it was lowered for is faster by the
+/// second.
+const EFFECT_FALL: f64 = 8.0;
+const EFFECT_LEAST: f64 = 0.1;
+/// For how long a cap without effect is given up, seconds: at first, and at most.
+const GIVEN_UP: f64 = 60.0;
+const GIVEN_UP_MAX: f64 = 600.0;
+/// Lateness of the probe above which the heaviest service gives way, seconds, and by how much.
+const LAG_MAX: f64 = 0.005;
+const LAG_STEP: f64 = 0.2;
+/// Relative change of a cap from which it is a decision to tell.
+const TOLD: f64 = 0.02;
+
+suimon_model::choices! {
+    /// What binds a service.
+    #[derive(Eq)]
+    pub enum Binding {
+        /// It has all it asks for, as far as its routes' limits go.
+        Free = 0, "free", "nothing: it has all it asks for, as far as the limits of its routes go";
+        /// It gives way so that another one is slowed no more than was wished.
+        Split = 1, "split", "it gives way to a service that is further behind its wish";
+        /// Its own ceiling.
+        Ceiling = 2, "ceiling", "its own ceiling";
+        /// It would have to give way further, and those who wait could not be served in time.
+        Patience = 3, "patience", "those who wait for it must be served in time, so that another service's wish is out of reach";
+        /// It was slowed for another service, which was no faster for it.
+        NoEffect = 4, "no_effect", "slowing it helped no other service, so it is not slowed for now";
+        /// What its requests take alone is not known.
+        Unknown = 5, "unknown", "what its requests take alone is not known yet, so it is neither slowed nor helped";
+        /// The probe is late.
+        Lag = 6, "lag", "the application is late to take in requests, and this service is the heaviest";
+    }
+}
+
+/// What the law is told of a service once per tick.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct ServiceInput {
+    /// What happened since the last tick.
+    pub sample: ServiceSample,
+    /// How many may be in the application by the limits of its routes; infinite where one has none.
+    pub slots: f64,
+}
+
+/// How a service stands.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct ServiceStanding {
+    /// D of (1), if it is known and the service active.
+    pub slowdown: Option<f64>,
+    /// y of (2), processor seconds a second.
+    pub effort: f64,
+    /// y as a share of Y, 0 where that is unknown.
+    pub share: f64,
+    /// Completions per second.
+    pub rate: f64,
+    /// Seconds in the application of a request now; 0 where none has ended.
+    pub service: f64,
+    /// m.
+    pub cap: Option<f64>,
+    /// What binds it.
+    pub binding: Binding,
+}
+
+/// The law over all services of a host.
+#[derive(Clone, Debug)]
+pub struct Degradation {
+    mode: DegradationMode,
+    services: Vec<Service>,
+    window_begin: Instant,
+    /// Σ y over the last windows, and Y.
+    effort: Option<f64>,
+    capacity: f64,
+    /// The last lateness of the probe, seconds, until it was looked at.
+    lag: Option<f64>,
+}
+
+suimon_model::saved_struct!(Degradation { mode, services, window_begin, effort, capacity, lag });
+
+#[derive(Clone, Debug)]
+struct Service {
+    wish: ServiceWish,
+    cap: Option<f64>,
+    window: ServiceSample,
+    slots: f64,
+    estimate: Estimate,
+    binding: Binding,
+    /// Where the cap began, and how slow the one was that it began for; until that is judged.
+    effect: Option<Effect>,
+    given_up_until: Option<Instant>,
+    given_up_for: f64,
+}
+
+suimon_model::saved_struct!(Service {
+    wish,
+    cap,
+    window,
+    slots,
+    estimate,
+    binding,
+    effect,
+    given_up_until,
+    given_up_for
+});
+
+#[derive(Clone, Copy, Debug)]
+struct Effect {
+    cap: f64,
+    slowdown: f64,
+}
+
+suimon_model::saved_struct!(Effect { cap, slowdown });
+
+/// Where a service is with its wish, in a window.
+#[derive(Clone, Copy, Debug)]
+struct Need {
+    /// D, and e of (4) or (5).
+    slowdown: f64,
+    error: f64,
+    /// Whether it is slowed at all.
+    is_behind: bool,
+    /// Whether it has a cap.
+    is_capped: bool,
+    /// Its floor and ceiling as effort; none: 0 and infinite.
+    floor: f64,
+    ceiling: f64,
+    effort: f64,
+}
+
+impl Service {
+    fn new(wish: ServiceWish) -> Self {
+        Service {
+            wish,
+            cap: None,
+            window: ServiceSample::default(),
+            slots: f64::INFINITY,
+            estimate: Estimate::default(),
+            binding: Binding::Free,
+            effect: None,
+            given_up_until: None,
+            given_up_for: GIVEN_UP,
+        }
+    }
+
+    /// Returns `amount` as effort, if it is known what a request takes.
+    fn effort_of(&self, amount: Amount, capacity: f64) -> Option<f64> {
+        match amount {
+            Amount::OfHost(share) => Some(share * capacity),
+            Amount::PerSecond(rate) => self.estimate.service().map(|(_, work)| rate * work),
+        }
+    }
+}
+
+impl Degradation {
+    /// Returns the law for services with these wishes, of which nothing is known.
+    pub fn new(mode: DegradationMode, wishes: &[ServiceWish], now: Instant) -> Self {
+        Degradation {
+            mode,
+            services: wishes.iter().cloned().map(Service::new).collect(),
+            window_begin: now,
+            effort: None,
+            capacity: 0.0,
+            lag: None,
+        }
+    }
+
+    /// Returns how many services there are.
+    pub fn len(&self) -> usize {
+        self.services.len()
+    }
+
+    /// Returns whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.services.is_empty()
+    }
+
+    /// Returns the cap of `service`, if it has one.
+    pub fn cap(&self, service: ServiceId) -> Option<f64> {
+        self.services[service.index()].cap
+    }
+
+    /// Returns the wish for `service`.
+    pub fn wish(&self, service: ServiceId) -> &ServiceWish {
+        &self.services[service.index()].wish
+    }
+
+    /// Takes note of how late the application took in a request without any work, in seconds.
+    pub fn set_lag(&mut self, lag: f64) {
+        self.lag = Some(lag);
+    }
+
+    /// Returns how `service` stands.
+    pub fn standing(&self, service: ServiceId) -> ServiceStanding {
+        let state = &self.services[service.index()];
+        let is_active = state.estimate.is_active();
+        let effort = if is_active { state.estimate.effort() } else { 0.0 };
+        ServiceStanding {
+            slowdown: state.estimate.slowdown().filter(|_| is_active),
+            effort,
+            share: if self.capacity > 0.0 { effort / self.capacity } else { 0.0 },
+            rate: if is_active { state.estimate.rate() } else { 0.0 },
+            service: state.estimate.service().map_or(0.0, |(service, _)| service),
+            cap: state.cap,
+            binding: state.binding,
+        }
+    }
+
+    /// Returns Y, processor seconds a second; 0 as long as it is unknown.
+    pub fn capacity(&self) -> f64 {
+        self.capacity
+    }
+
+    /// Takes in what happened since the last tick, and decides when a window is over. `inputs`: by
+    /// [`ServiceId`]. `patience`: of the least patient visitors, seconds. Returns whether a cap has
+    /// changed.
+    pub fn on_tick(
+        &mut self,
+        now: Instant,
+        inputs: &[ServiceInput],
+        patience: f64,
+        out: &mut Vec<Record>,
+    ) -> bool {
+        for (service, input) in self.services.iter_mut().zip(inputs) {
+            service.window.add(&input.sample);
+            service.slots = input.slots;
+        }
+        let passed = now.secs_since(self.window_begin);
+        let has_enough = |service: &Service| {
+            service.window.ended >= ENDS_MIN || service.window.inside() + service.window.waiting() < 0.05
+        };
+        if passed < WINDOW_MIN || passed < WINDOW_MAX && !self.services.iter().all(has_enough) {
+            return false;
+        }
+        self.window_begin = now;
+        for service in &mut self.services {
+            service.estimate.fold(&service.window, service.cap);
+            service.window = ServiceSample::default();
+        }
+        self.measure_capacity(passed);
+        self.decide(now, patience, out)
+    }
+
+    fn measure_capacity(&mut self, passed: f64) {
+        let effort: f64 = self.services.iter().map(|service| service.estimate.effort()).sum();
+        let before = self.effort.unwrap_or(effort);
+        let smooth = before + EFFORT_WEIGHT * (effort - before);
+        self.effort = Some(smooth);
+        self.capacity = (self.capacity * exp(-passed / CAPACITY_MEMORY)).max(smooth);
+    }
+
+    /// Moves the caps, and returns whether one has changed.
+    fn decide(&mut self, now: Instant, patience: f64, out: &mut Vec<Record>) -> bool {
+        let needs = self.needs();
+        let late = self.lag.take().filter(|lag| *lag > LAG_MAX).and_then(|_| self.heaviest());
+        let mut changed = false;
+        // Caps that hold all of them hold nobody for the sake of another.
+        let active = self.services.iter().zip(&needs).filter(|(_, need)| need.is_some());
+        let all_capped =
+            active.clone().count() > 0 && active.clone().all(|(service, _)| service.cap.is_some());
+        for index in 0..self.services.len() {
+            let service = &mut self.services[index];
+            service.given_up_until.take_if(|until| now >= *until);
+            let Some(need) = needs[index] else {
+                let is_unknown = service.estimate.is_active() && service.estimate.slowdown().is_none();
+                if is_unknown {
+                    service.binding = Binding::Unknown;
+                }
+                continue;
+            };
+            let others = needs.iter().enumerate().filter(|(other, _)| *other != index);
+            let others: Vec<Need> = others.filter_map(|(_, need)| *need).collect();
+            let (mut step, mut binding) = self.step_of(&need, &others);
+            if all_capped && binding != Binding::Ceiling {
+                step = Some(step.unwrap_or(0.0) + COMMON_RISE);
+            }
+            let service = &mut self.services[index];
+            if late == Some(index) && step.is_none_or(|step| step > -LAG_STEP) {
+                (step, binding) = (Some(-LAG_STEP), Binding::Lag);
+            }
+            let before = service.cap;
+            service.move_cap(now, step, binding, &need, &others, patience, self.mode);
+            let (old, new) = (before.unwrap_or(0.0), service.cap.unwrap_or(0.0));
+            changed |= before != service.cap;
+            if (new - old).abs() > TOLD * old.max(new) {
+                out.push(service.record(now, ServiceId(index as u32), old, &need));
+            }
+        }
+        changed
+    }
+
+    /// Returns the active service whose requests are most work, if there is another one.
+    fn heaviest(&self) -> Option<usize> {
+        let active = self.services.iter().enumerate().filter(|(_, service)| service.estimate.is_active());
+        let work = |service: &Service| service.estimate.service().map_or(0.0, |(_, work)| work);
+        let all: Vec<_> = active.map(|(index, service)| (work(service), index)).collect();
+        (all.len() > 1).then(|| all.into_iter().max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, index)| index))?
+    }
+
+    /// Returns where each active service of which enough is known is with its wish.
+    fn needs(&self) -> Vec<Option<Need>> {
+        let mut needs: Vec<Option<Need>> = self.services.iter().map(|service| self.need(service)).collect();
+        match self.mode {
+            DegradationMode::Off => needs.fill(None),
+            DegradationMode::Slowdown => {
+                let top = needs.iter().flatten().map(|need| need.error).fold(f64::MIN, f64::max);
+                for need in needs.iter_mut().flatten() {
+                    // A floor comes first: below it nobody else is further behind.
+                    if need.is_behind && need.effort < need.floor {
+                        need.error = top + ln(need.floor / need.effort);
+                    }
+                }
+            }
+            DegradationMode::Shares | DegradationMode::Bands => {
+                let claim = |(need, service): (&Need, &Service)| Claim {
+                    demand: if need.is_behind { f64::INFINITY } else { need.effort },
+                    floor: need.floor,
+                    ceiling: need.ceiling,
+                    weight: service.wish.weight,
+                };
+                let known = needs.iter().zip(&self.services);
+                let claims: Vec<Claim> =
+                    known.filter_map(|(need, service)| Some((need.as_ref()?, service))).map(claim).collect();
+                let all = needs.iter().flatten().map(|need| need.effort).sum();
+                let parts = fill(all, &claims, self.mode == DegradationMode::Bands);
+                for (need, part) in needs.iter_mut().flatten().zip(parts) {
+                    need.error = ln(part.max(EFFORT_LEAST) / need.effort);
+                }
+            }
+        }
+        needs
+    }
+
+    fn need(&self, service: &Service) -> Option<Need> {
+        let slowdown = service.estimate.slowdown().filter(|_| service.estimate.is_active())?;
+        let amount = |amount: Option<Amount>| amount.and_then(|it| service.effort_of(it, self.capacity));
+        Some(Need {
+            slowdown,
+            error: service.estimate.ln_slowdown()? - ln(service.wish.slowdown),
+            // What its own ceiling or a late probe holds back is nobody else's debt.
+            is_behind: slowdown > CALM && !matches!(service.binding, Binding::Ceiling | Binding::Lag),
+            is_capped: service.cap.is_some(),
+            floor: amount(service.wish.floor).unwrap_or(0.0),
+            ceiling: amount(service.wish.ceiling).unwrap_or(f64::INFINITY),
+            effort: service.estimate.effort().max(EFFORT_LEAST),
+        })
+    }
+
+    /// Returns what ln m changes by, and why; `None`: it stays.
+    fn step_of(&self, need: &Need, others: &[Need]) -> (Option<f64>, Binding) {
+        // One that has a cap itself gets more by that, and nobody has to give.
+        let behind = others.iter().filter(|other| other.is_behind && !other.is_capped);
+        let behind = behind.map(|other| other.error);
+        let gap = behind.fold(f64::MIN, f64::max) - need.error;
+        // What has no more than its part gives nothing.
+        let may_give = self.mode == DegradationMode::Slowdown || need.error < -DEADBAND;
+        let ahead = need.error - others.iter().map(|other| other.error).fold(f64::MAX, f64::min);
+        let (mut step, mut binding) = if gap > DEADBAND && may_give {
+            let least =
+                if need.floor > 0.0 { GAIN * ln(need.floor / need.effort).min(0.0) } else { f64::MIN };
+            (Some((-GAIN * gap).max(least).max(-STEP_MAX)), Binding::Split)
+        } else if need.is_behind && ahead > DEADBAND && !others.is_empty() {
+            (Some((GAIN * ahead).min(STEP_MAX)), Binding::Split)
+        } else if !others.iter().any(|other| other.is_behind) {
+            (Some(RELAX), Binding::Split)
+        } else {
+            (None, Binding::Split)
+        };
+        if need.ceiling.is_finite() {
+            let to_ceiling = (GAIN * ln(need.ceiling / need.effort)).clamp(-STEP_MAX, STEP_MAX);
+            if step.is_none_or(|step| to_ceiling < step) && to_ceiling < RELAX {
+                (step, binding) = (Some(to_ceiling), Binding::Ceiling);
+            }
+        }
+        (step, binding)
+    }
+}
+
+/// Effort below which a service does nothing, processor seconds a second.
+const EFFORT_LEAST: f64 = 1e-6;
+
+impl Service {
+    #[allow(clippy::too_many_arguments)] // one decision, in one place
+    fn move_cap(
+        &mut self,
+        now: Instant,
+        step: Option<f64>,
+        binding: Binding,
+        need: &Need,
+        others: &[Need],
+        patience: f64,
+        mode: DegradationMode,
+    ) {
+        let (inside, waiting) = (self.estimate.inside(), self.estimate.waiting());
+        let is_let_be = self.given_up_until.is_some();
+        let Some(step) = step.filter(|step| *step > 0.0 || !is_let_be || binding == Binding::Ceiling) else {
+            self.binding = match (is_let_be, self.cap) {
+                (true, _) => Binding::NoEffect,
+                (false, None) => Binding::Free,
+                (false, Some(_)) => self.binding,
+            };
+            return;
+        };
+        let Some(mut cap) = self.cap.or((step < 0.0).then_some(inside)) else {
+            return self.binding = if is_let_be { Binding::NoEffect } else { Binding::Free };
+        };
+        let is_draining = self.cap.is_some_and(|cap| inside > 1.25 * cap + 0.5);
+        self.binding = binding;
+        if step < 0.0 && !is_draining {
+            let neediest =
+                others.iter().max_by(|a, b| a.error.total_cmp(&b.error)).map(|other| other.slowdown);
+            if let Some(slowdown) = neediest.filter(|_| self.cap.is_none()) {
+                self.effect = Some(Effect { cap: inside, slowdown });
+            }
+            if let (Some(effect), Some(slowdown)) = (&mut self.effect, neediest) {
+                // What is measured lags behind a rush: the worst it came to counts.
+                effect.slowdown = effect.slowdown.max(slowdown);
+            }
+            // A cap that is above what is there has no effect.
+            cap = if waiting < 0.5 { cap.min(inside) } else { cap } * exp(step);
+            if self.is_vain(cap, neediest) && binding != Binding::Ceiling {
+                return self.give_up(now);
+            }
+        } else if step > 0.0 {
+            cap *= exp(step);
+        }
+        cap = cap.max(CAP_LEAST);
+        if mode == DegradationMode::Slowdown && binding != Binding::Ceiling {
+            let (service, _) = self.estimate.service().unwrap_or_default();
+            let least = (inside + waiting) * service / (PATIENCE_SHARE * patience).max(1e-3);
+            if cap < least.min(self.slots) {
+                cap = least.min(self.slots);
+                self.binding = Binding::Patience;
+            }
+        }
+        let is_above_all = cap >= self.slots || waiting < 0.5 && cap > 1.5 * inside + 1.0;
+        let is_over_ceiling = need.effort > need.ceiling;
+        if step > 0.0 && is_above_all && !is_over_ceiling {
+            self.effect = None;
+            self.binding = Binding::Free;
+            return self.cap = None;
+        }
+        self.cap = Some(cap);
+    }
+
+    /// Returns whether the cap has come down far, and the one it was lowered for is no faster. Asked
+    /// once.
+    fn is_vain(&mut self, cap: f64, neediest: Option<f64>) -> bool {
+        let Some(effect) = self.effect.take_if(|effect| cap * EFFECT_FALL < effect.cap) else { return false };
+        neediest.is_some_and(|slowdown| slowdown > (1.0 - EFFECT_LEAST) * effect.slowdown)
+    }
+
+    fn give_up(&mut self, now: Instant) {
+        self.given_up_until = Some(now + seconds(self.given_up_for));
+        self.given_up_for = (2.0 * self.given_up_for).min(GIVEN_UP_MAX);
+        self.binding = Binding::NoEffect;
+        self.cap = None;
+    }
+
+    fn record(&self, at: Instant, id: ServiceId, old: f64, need: &Need) -> Record {
+        let reason = match (self.binding, self.cap) {
+            (Binding::NoEffect, _) => Reason::CapNoEffect,
+            (_, None) => Reason::CapGone,
+            (Binding::Ceiling, _) => Reason::CapCeiling,
+            (Binding::Patience, _) => Reason::CapPatience,
+            (Binding::Lag, _) => Reason::CapLag,
+            (Binding::Free | Binding::Split | Binding::Unknown, Some(cap)) if cap < old || old == 0.0 => {
+                Reason::CapLowered
+            }
+            (Binding::Free | Binding::Split | Binding::Unknown, Some(_)) => Reason::CapRaised,
+        };
+        let signals = Signals::none()
+            .with("slowdown", need.slowdown)
+            .with("behind", need.error)
+            .with("effort", need.effort)
+            .with("inside", self.estimate.inside())
+            .with("waiting", self.estimate.waiting());
+        let new = self.cap.unwrap_or(0.0);
+        Record { at, subject: Subject::Service(id), quantity: Quantity::Cap, old, new, reason, signals }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! What is measured of a service: how long its requests take, alone and now, and how much of the
+//! host's work it does.
+
+use suimon_model::real::{exp, ln};
+
+/// Ends, or seconds if there are fewer ends, after which what was measured has lost a factor of e.
+const ENDS: f64 = 12.0;
+const MEMORY_MAX: f64 = 10.0;
+
+/// What happened at the routes of a service over some time. Sums, so that two can be added.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct ServiceSample {
+    /// Length, seconds.
+    pub seconds: f64,
+    /// Requests in the application, integrated over time.
+    pub inside_seconds: f64,
+    /// Requests waiting at the route gates, integrated over time.
+    pub waiting_seconds: f64,
+    /// Requests that ended.
+    pub ended: f64,
+    /// Seconds in the application of those.
+    pub service_seconds: f64,
+    /// The seconds that they would have taken alone; 0 where that is unknown.
+    pub alone_seconds: f64,
+    /// Processor seconds that they took at most; 0 where that is unknown.
+    pub work_seconds: f64,
+}
+
+suimon_model::saved_struct!(ServiceSample {
+    seconds,
+    inside_seconds,
+    waiting_seconds,
+    ended,
+    service_seconds,
+    alone_seconds,
+    work_seconds
+});
+
+impl ServiceSample {
+    /// Adds what happened at another time, or at another route.
+    pub fn add(&mut self, other: &ServiceSample) {
+        self.fade(1.0, other);
+    }
+
+    fn fade(&mut self, kept: f64, other: &ServiceSample) {
+        self.seconds = kept * self.seconds + other.seconds;
+        self.inside_seconds = kept * self.inside_seconds + other.inside_seconds;
+        self.waiting_seconds = kept * self.waiting_seconds + other.waiting_seconds;
+        self.ended = kept * self.ended + other.ended;
+        self.service_seconds = kept * self.service_seconds + other.service_seconds;
+        self.alone_seconds = kept * self.alone_seconds + other.alone_seconds;
+        self.work_seconds = kept * self.work_seconds + other.work_seconds;
+    }
+
+    /// Returns the mean number in the application.
+    pub(super) fn inside(&self) -> f64 {
+        if self.seconds > 0.0 { self.inside_seconds / self.seconds } else { 0.0 }
+    }
+
+    /// Returns the mean number waiting.
+    pub(super) fn waiting(&self) -> f64 {
+        if self.seconds > 0.0 { self.waiting_seconds / self.seconds } else { 0.0 }
+    }
+}
+
+/// What was measured over the last ends.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Estimate {
+    recent: ServiceSample,
+    inside: f64,
+    waiting: f64,
+}
+
+suimon_model::saved_struct!(Estimate { recent, inside, waiting });
+
+impl Estimate {
+    /// Takes in a window. `cap`: the one that was in force, at which a service with a queue has
+    /// that many in the application in the long run, however short the window.
+    pub(super) fn fold(&mut self, window: &ServiceSample, cap: Option<f64>) {
+        let forgotten = (window.ended / ENDS).max(window.seconds / MEMORY_MAX);
+        self.recent.fade(exp(-forgotten), window);
+        self.waiting = window.waiting();
+        let least = cap.filter(|_| self.waiting > 0.5).unwrap_or(0.0);
+        self.inside = window.inside().max(least);
+    }
+
+    /// Returns D: how many times as long as alone a request takes, waiting included. By Little's
+    /// law, so that it shows at once what a request that arrives now will see.
+    ///
+    /// `D = (waiting + inside) / inside · S / S0`
+    pub(super) fn slowdown(&self) -> Option<f64> {
+        let ServiceSample { service_seconds, alone_seconds, .. } = self.recent;
+        let is_known = self.inside > 0.0 && alone_seconds > 0.0 && service_seconds > 0.0;
+        is_known.then(|| (self.inside + self.waiting) / self.inside * service_seconds / alone_seconds)
+    }
+
+    /// Returns ln D. The logarithm of the mean of n values lies 1/2n below that of the true mean on
+    /// average, where they vary as much as they are large.
+    pub(super) fn ln_slowdown(&self) -> Option<f64> {
+        Some(ln(self.slowdown()?) + 0.5 / self.recent.ended.max(1.0))
+    }
+
+    /// Returns the work it does, processor seconds a second at most: in the application · work ÷
+    /// service.
+    pub(super) fn effort(&self) -> f64 {
+        let ServiceSample { service_seconds, work_seconds, .. } = self.recent;
+        if service_seconds > 0.0 { self.inside * work_seconds / service_seconds } else { 0.0 }
+    }
+
+    /// Returns the seconds that a request takes now, and its work.
+    pub(super) fn service(&self) -> Option<(f64, f64)> {
+        let ServiceSample { ended, service_seconds, work_seconds, .. } = self.recent;
+        (ended > 0.0).then(|| (service_seconds / ended, work_seconds / ended))
+    }
+
+    /// Returns completions per second.
+    pub(super) fn rate(&self) -> f64 {
+        self.service().filter(|(service, _)| *service > 0.0).map_or(0.0, |(service, _)| self.inside / service)
+    }
+
+    pub(super) fn inside(&self) -> f64 {
+        self.inside
+    }
+
+    pub(super) fn waiting(&self) -> f64 {
+        self.waiting
+    }
+
+    /// Returns whether anybody is there.
+    pub(super) fn is_active(&self) -> bool {
+        self.inside + self.waiting > ACTIVE_MIN
+    }
+}
+
+/// Requests on average from which a service counts.
+const ACTIVE_MIN: f64 = 0.05;

@@ -1,0 +1,206 @@
+//! The split, on samples of services whose answer to a cap is known.
+
+use super::*;
+
+const A: ServiceId = ServiceId(0);
+const B: ServiceId = ServiceId(1);
+
+fn at(secs: f64) -> Instant {
+    Instant::ORIGIN + seconds(secs)
+}
+
+/// A closed loop: this many clients of a service, whose requests take so many processor seconds.
+#[derive(Clone, Copy)]
+struct Clients {
+    number: f64,
+    work: f64,
+}
+
+/// A host of `cores` cores that shares them evenly among what runs.
+struct Host {
+    cores: f64,
+    clients: Vec<Clients>,
+}
+
+impl Host {
+    /// Returns what happens in `passed` seconds under these caps.
+    fn inputs(&self, caps: &[Option<f64>], passed: f64) -> Vec<ServiceInput> {
+        let inside = |(clients, cap): (&Clients, &Option<f64>)| cap.unwrap_or(f64::MAX).min(clients.number);
+        let inside: Vec<f64> = self.clients.iter().zip(caps).map(inside).collect();
+        let each = (self.cores / inside.iter().sum::<f64>()).min(1.0);
+        let input = |(clients, inside): (&Clients, &f64)| {
+            let ended = inside * each / clients.work * passed;
+            ServiceInput {
+                sample: ServiceSample {
+                    seconds: passed,
+                    inside_seconds: inside * passed,
+                    waiting_seconds: (clients.number - inside) * passed,
+                    ended,
+                    service_seconds: ended * clients.work / each,
+                    alone_seconds: ended * clients.work,
+                    work_seconds: ended * clients.work,
+                },
+                slots: f64::INFINITY,
+            }
+        };
+        self.clients.iter().zip(&inside).map(input).collect()
+    }
+
+    fn caps(law: &Degradation) -> Vec<Option<f64>> {
+        (0..law.len() as u32).map(|id| law.cap(ServiceId(id))).collect()
+    }
+
+    /// Plays from `from` on for `lasts` seconds.
+    fn play(&self, law: &mut Degradation, from: f64, lasts: f64) -> Vec<Record> {
+        let (tick, mut records) = (0.25, vec![]);
+        for step in 1..=(lasts / tick) as u32 {
+            let inputs = self.inputs(&Host::caps(law), tick);
+            law.on_tick(at(from + tick * f64::from(step)), &inputs, 60.0, &mut records);
+        }
+        records
+    }
+}
+
+/// Thirty light ones and twenty heavy ones on two cores.
+fn shop() -> Host {
+    let clients = vec![Clients { number: 30.0, work: 0.002 }, Clients { number: 20.0, work: 0.35 }];
+    Host { cores: 2.0, clients }
+}
+
+fn law(mode: DegradationMode, wishes: &[ServiceWish]) -> Degradation {
+    Degradation::new(mode, wishes, at(0.0))
+}
+
+fn slowdowns(of: &[f64]) -> Vec<ServiceWish> {
+    of.iter().map(|slowdown| ServiceWish { slowdown: *slowdown, ..ServiceWish::default() }).collect()
+}
+
+fn slowdown(law: &Degradation, id: ServiceId) -> f64 {
+    law.standing(id).slowdown.expect("it is active")
+}
+
+#[test]
+fn services_are_slowed_in_the_declared_ratio() {
+    for ratio in [0.25, 0.5, 1.0, 2.0, 4.0] {
+        let mut law = law(DegradationMode::Slowdown, &slowdowns(&[1.0, ratio]));
+        shop().play(&mut law, 0.0, 60.0);
+        let reached = slowdown(&law, B) / slowdown(&law, A);
+        assert!((reached / ratio - 1.0).abs() < 0.1, "{reached} for {ratio}");
+        let all: f64 = [A, B].iter().map(|id| law.standing(*id).effort).sum();
+        assert!(all > 1.98, "two cores do {all}");
+    }
+}
+
+#[test]
+fn three_services_have_their_ratios_too() {
+    let mut host = shop();
+    host.clients.push(Clients { number: 10.0, work: 0.05 });
+    let mut law = law(DegradationMode::Slowdown, &slowdowns(&[1.0, 4.0, 2.0]));
+    host.play(&mut law, 0.0, 90.0);
+    for (id, ratio) in [(B, 4.0), (ServiceId(2), 2.0)] {
+        let reached = slowdown(&law, id) / slowdown(&law, A);
+        assert!((reached / ratio - 1.0).abs() < 0.1, "{reached} for {ratio}");
+    }
+}
+
+#[test]
+fn nobody_gives_way_on_a_host_that_is_not_short() {
+    let clients = vec![Clients { number: 1.0, work: 0.002 }, Clients { number: 1.0, work: 0.35 }];
+    let host = Host { cores: 2.0, clients };
+    let mut law = law(DegradationMode::Slowdown, &slowdowns(&[1.0, 10.0]));
+    assert_eq!(host.play(&mut law, 0.0, 30.0), []);
+    // A rush, and its end: the cap goes again.
+    shop().play(&mut law, 30.0, 30.0);
+    assert!(law.cap(B).is_some());
+    host.play(&mut law, 60.0, 120.0);
+    assert_eq!(Host::caps(&law), [None, None]);
+    assert_eq!(law.standing(B).binding, Binding::Free);
+}
+
+#[test]
+fn work_is_shared_by_weight_after_floors_and_below_ceilings() {
+    let share = |law: &Degradation, id| law.standing(id).effort / 2.0;
+    let weigh = |weight| ServiceWish { weight, ..ServiceWish::default() };
+    let mut by_weight = law(DegradationMode::Shares, &[weigh(3.0), weigh(1.0)]);
+    shop().play(&mut by_weight, 0.0, 60.0);
+    assert!((share(&by_weight, A) - 0.75).abs() < 0.05, "{}", share(&by_weight, A));
+
+    let floor = ServiceWish { floor: Some(Amount::OfHost(0.9)), ..weigh(1.0) };
+    let mut with_floor = law(DegradationMode::Bands, &[floor, weigh(1.0)]);
+    shop().play(&mut with_floor, 0.0, 60.0);
+    assert!((0.88..0.97).contains(&share(&with_floor, A)), "{}", share(&with_floor, A));
+
+    let rate = ServiceWish { floor: Some(Amount::PerSecond(800.0)), ..weigh(1.0) };
+    let mut with_rate = law(DegradationMode::Shares, &[rate, weigh(9.0)]);
+    shop().play(&mut with_rate, 0.0, 60.0);
+    assert!((760.0..900.0).contains(&with_rate.standing(A).rate), "{}", with_rate.standing(A).rate);
+
+    let ceiling = ServiceWish { ceiling: Some(Amount::OfHost(0.2)), ..weigh(1.0) };
+    let mut with_ceiling = law(DegradationMode::Shares, &[weigh(1.0), ceiling]);
+    shop().play(&mut with_ceiling, 0.0, 60.0);
+    assert!((0.17..0.23).contains(&share(&with_ceiling, B)), "{}", share(&with_ceiling, B));
+    assert_eq!(with_ceiling.standing(B).binding, Binding::Ceiling);
+}
+
+#[test]
+fn what_its_requests_take_alone_being_unknown_a_service_is_neither_slowed_nor_helped() {
+    let mut law = law(DegradationMode::Slowdown, &slowdowns(&[1.0, 10.0]));
+    let mut records = vec![];
+    for step in 1..200 {
+        let mut inputs = shop().inputs(&[None, None], 0.25);
+        inputs[1].sample.alone_seconds = 0.0;
+        law.on_tick(at(0.25 * f64::from(step)), &inputs, 60.0, &mut records);
+    }
+    assert_eq!(records, []);
+    assert_eq!(law.standing(B).binding, Binding::Unknown);
+}
+
+#[test]
+fn a_service_that_is_slow_for_another_reason_costs_the_others_nothing_for_long() {
+    // A waits for something else: what B does changes nothing.
+    let mut law = law(DegradationMode::Slowdown, &slowdowns(&[1.0, 1.0]));
+    let (mut records, mut capped) = (vec![], 0);
+    for step in 1..=4800 {
+        let caps = Host::caps(&law);
+        let mut inputs = Host { cores: 2.0, clients: vec![shop().clients[1]] }.inputs(&caps[1..], 0.25);
+        let slow = ServiceSample {
+            seconds: 0.25,
+            inside_seconds: 5.0,
+            ended: 50.0,
+            service_seconds: 5.0,
+            ..ServiceSample::default()
+        };
+        let sample = ServiceSample { alone_seconds: 0.1, work_seconds: 0.1, ..slow };
+        inputs.insert(0, ServiceInput { sample, slots: f64::INFINITY });
+        law.on_tick(at(0.25 * f64::from(step)), &inputs, 60.0, &mut records);
+        capped += usize::from(law.cap(B).is_some_and(|cap| cap < 2.0));
+    }
+    assert!(records.iter().any(|record| record.reason == Reason::CapNoEffect));
+    assert!(capped < 4800 / 20, "slowed in {capped} of 4800 ticks");
+}
+
+#[test]
+fn who_waits_is_served_within_the_patience_and_a_wish_beyond_is_said_to_be_out_of_reach() {
+    let mut law = law(DegradationMode::Slowdown, &slowdowns(&[1.0, 100.0]));
+    shop().play(&mut law, 0.0, 120.0);
+    let standing = law.standing(B);
+    assert_eq!(standing.binding, Binding::Patience);
+    let wait = 20.0 / standing.rate;
+    assert!((40.0..60.0).contains(&wait), "{wait} s of a patience of 60 s");
+}
+
+#[test]
+fn a_late_probe_makes_the_heaviest_give_way() {
+    let mut law = law(DegradationMode::Slowdown, &slowdowns(&[1.0, 1.0]));
+    let host = Host { cores: 50.0, ..shop() };
+    host.play(&mut law, 0.0, 10.0);
+    assert_eq!(Host::caps(&law), [None, None]);
+    for second in 0..5 {
+        law.set_lag(0.05);
+        host.play(&mut law, 10.0 + f64::from(second), 1.0);
+    }
+    assert!(law.cap(A).is_none() && law.cap(B).is_some_and(|cap| cap < 20.0));
+    assert_eq!(law.standing(B).binding, Binding::Lag);
+    host.play(&mut law, 15.0, 60.0);
+    assert_eq!(Host::caps(&law), [None, None]);
+}
