@@ -1,6 +1,6 @@
 //! What goes into the gate and what comes out of it.
 
-use suimon_control::{RouteLawKind, SessionLawKind};
+use suimon_control::{DegradationMode, RouteLawKind, ServiceStanding, ServiceWish, SessionLawKind};
 use suimon_line::{Lane, Position, PositionStatus};
 use suimon_model::{Choice, Duration, KindId, Limit, Reason, Record, RequestId, RouteId, SessionId};
 
@@ -135,6 +135,32 @@ impl Default for KindParams {
         KindParams { patience: None, hold: None, mode: KindMode::Enforce, line: None }
     }
 }
+
+/// The services, and what their split goes by.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Services {
+    /// What it goes by.
+    pub mode: DegradationMode,
+    /// In the order in which floors are kept.
+    pub services: Vec<ServiceParams>,
+}
+
+suimon_model::saved_struct!(Services { mode, services });
+
+/// One service: a group of routes.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct ServiceParams {
+    /// Its name, for show.
+    pub name: String,
+    /// Its routes; each is in one service at most.
+    pub routes: Vec<RouteId>,
+    /// What is wished for it.
+    pub wish: ServiceWish,
+    /// For how long each of its requests is held before it goes on: the papers' fixed pause.
+    pub pause: Duration,
+}
+
+suimon_model::saved_struct!(ServiceParams { name, routes, wish, pause });
 
 /// Settings that a running gate is to adopt.
 #[derive(Clone, Debug, Default)]
@@ -349,6 +375,8 @@ pub struct Snapshot {
     pub routes: Vec<RouteView>,
     /// By [`KindId`].
     pub kinds: Vec<KindView>,
+    /// By [`ServiceId`](suimon_model::ServiceId).
+    pub services: Vec<ServiceView>,
     /// Requests held waiting, all queues together.
     pub waiting: usize,
     /// Requests in the application, all routes together.
@@ -365,6 +393,25 @@ pub struct Snapshot {
     pub recorded: u64,
     /// The route whose limit is being probed, if any.
     pub probing: Option<RouteId>,
+}
+
+/// One service at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct ServiceView {
+    /// Its name.
+    pub name: String,
+    /// What is wished for it.
+    pub wish: ServiceWish,
+    /// Its routes.
+    pub routes: Vec<RouteId>,
+    /// What is measured of it, and what binds it.
+    pub standing: ServiceStanding,
+    /// Requests in the application.
+    pub in_flight: usize,
+    /// Requests waiting at its routes.
+    pub waiting: usize,
+    /// Seconds of pause that each request gets: the declared one, and what a cap below one comes to.
+    pub pause_seconds: f64,
 }
 
 /// One route at one moment.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `session_gate` | whether a newcomer begins now, is held, waits in line or is refused |
 //! | `route_gate` | who starts at a route, and when |
+//! | `split` | services: their caps and pauses |
 //! | `away` | an application that does not answer, and the requests that wait for it |
 //! | `tick` | what happens with time alone |
 //! | `line` | what pages and operators ask of the lines |
@@ -20,6 +21,7 @@ use crate::api::{
 use crate::held::Newcomer;
 use crate::kinds::KindGate;
 use crate::requests::{NewcomerPosition, Origin, Request, Requests, Stage};
+use crate::services::ServiceGates;
 use crate::sessions::{RequestTrouble, Session, Sessions};
 use away::Outage;
 use pressure::Pressure;
@@ -52,6 +54,7 @@ pub struct Gate {
     inputs: Vec<RouteInputs>,
     kind_inputs: Vec<KindInputs>,
     kinds: Vec<KindGate>,
+    services: ServiceGates,
     visits: Visits,
     law: Box<dyn RouteLaw>,
     rng: Rng,
@@ -99,6 +102,7 @@ impl Gate {
             inputs: vec![],
             kind_inputs: vec![],
             kinds: vec![],
+            services: ServiceGates::default(),
             visits: Visits::default(),
             law,
             rng: Rng::stream(params.seed, 1),
@@ -287,9 +291,11 @@ impl Gate {
             Stage::AwaitsApplication(_) => {
                 self.away.forget(request, entry.session().map(|(_, session)| session));
             }
-            Stage::AtRouteGate(key) => {
-                self.routes[entry.route.index()].queue.remove(key);
-                self.note_load(now, entry.route);
+            Stage::AtRouteGate(_) | Stage::Paused => {
+                if let Stage::AtRouteGate(key) = entry.stage {
+                    self.routes[entry.route.index()].queue.remove(key);
+                    self.note_load(now, entry.route);
+                }
                 if let Some((_, session)) = entry.session() {
                     self.sessions.waited(now, session, entry.arrived);
                     self.sessions.came_to(session, Some(RequestTrouble::Abandoned));
@@ -319,6 +325,7 @@ impl Gate {
             Stage::InApplication(since) | Stage::Orphaned(since) => {
                 route.in_flight -= 1;
                 self.in_flight -= 1;
+                self.services.leaves(now, entry.route);
                 now.secs_since(since)
             }
             Stage::Suspended => {
@@ -330,7 +337,7 @@ impl Gate {
                 self.waiting -= 1;
                 entry.spent.as_secs_f64()
             }
-            Stage::AtSessionGate(_) | Stage::AtRouteGate(_) | Stage::AwaitsApplication(_) => {
+            Stage::AtSessionGate(_) | Stage::AtRouteGate(_) | Stage::Paused | Stage::AwaitsApplication(_) => {
                 unreachable!("a token is given only to a request in the application")
             }
         };
@@ -388,6 +395,7 @@ impl Gate {
         route.in_flight -= 1;
         route.suspended += 1;
         self.in_flight -= 1;
+        self.services.leaves(now, id);
         self.note_load(now, id);
         self.law.on_suspend(id, request);
         self.serve_route(now, id);
@@ -451,6 +459,7 @@ impl Gate {
             // A late shell gets one tick, not all it missed.
             self.next_tick = now + TICK;
         }
+        self.serve_services(now);
         self.admit_from_lines(now);
         self.look_again_at_held(now);
         self.publish();
@@ -466,7 +475,7 @@ impl Gate {
         // Of a line that stands still nobody is admitted, whatever the law says.
         let kinds = self.kinds.iter().filter(|kind| kind.admits() && !kind.held.is_empty());
         let next = kinds.filter_map(|kind| kind.next).min();
-        Some(next.map_or(self.next_tick, |next| next.min(self.next_tick)))
+        [next, self.next_of_services(), Some(self.next_tick)].into_iter().flatten().min()
     }
 
     /// Refuses newcomers from now on, those in line included, so that what is under way can end
@@ -563,6 +572,7 @@ impl Gate {
         Snapshot {
             routes: self.routes.iter().enumerate().map(route_view).collect(),
             kinds: self.kinds.iter().map(kind_view).collect(),
+            services: self.service_views(),
             waiting: self.waiting,
             in_flight: self.in_flight,
             suspended: self.routes.iter().map(|route| route.suspended).sum(),
@@ -657,6 +667,7 @@ mod pressure;
 mod route_gate;
 mod saved;
 mod session_gate;
+mod split;
 #[cfg(test)]
 mod tests;
 mod tick;

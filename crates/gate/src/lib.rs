@@ -26,16 +26,19 @@ mod learned;
 mod queue;
 mod requests;
 mod rush;
+mod services;
 mod sessions;
 
 pub use api::{
     Adoption, Arrival, Counts, GateState, InLine, KindMode, KindParams, KindView, LeaseDue, Membership,
-    Output, Params, Permit, QueueOrder, Refusal, RequestInfo, RouteMode, RouteView, SessionEnds,
-    SessionSignal, SessionStatus, Snapshot, Start,
+    Output, Params, Permit, QueueOrder, Refusal, RequestInfo, RouteMode, RouteView, ServiceParams,
+    ServiceView, Services, SessionEnds, SessionSignal, SessionStatus, Snapshot, Start,
 };
 pub use gate::Gate;
 pub use knowledge::{Knowledge, KnownKind, KnownRoute};
 pub use learned::{Learned, LearnedKind, LearnedRoute, LearnedTransitions, ServiceTimeStats, Think};
+/// What is wished of services, and how they stand.
+pub use suimon_control::{Amount, Binding, DegradationMode, ServiceStanding, ServiceWish};
 /// What a gate knows, in the words of the parts that learned it.
 pub use suimon_control::{
     KnownDistribution, KnownMean, RouteKnowledge, RouteVisits, SessionKnowledge, VisitsAfter, VisitsKnowledge,

@@ -62,6 +62,14 @@ impl Queue {
         Some(request)
     }
 
+    /// Returns who would be next if nobody were late.
+    pub(crate) fn head(&self) -> Option<RequestId> {
+        let late = self.late.last_key_value().map(|(_, (_, request))| request);
+        let first = self.entries.first_key_value();
+        let in_time = first.filter(|(key, _)| !is_last(**key)).map(|(_, request)| request);
+        in_time.or(late).or(first.map(|(_, request)| request)).copied()
+    }
+
     pub(crate) fn remove(&mut self, key: (u32, u64)) {
         if self.late.remove(&key.1).is_none() && self.entries.remove(&key).is_some() {
             self.last -= usize::from(is_last(key));

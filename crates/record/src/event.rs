@@ -7,7 +7,7 @@
 //! The time is signed because a shell reads its clock before it takes its lock: of two threads, the
 //! one that read it later may get the lock first.
 
-use suimon_gate::{Adoption, Arrival, KindParams, Membership, RouteMode, SessionSignal};
+use suimon_gate::{Adoption, Arrival, KindParams, Membership, RouteMode, Services, SessionSignal};
 use suimon_line::{Command, Position};
 use suimon_model::persist::{Broken, Persist, Reader, Writer};
 use suimon_model::{Duration, Failure, KindId, Outcome, RequestId, RouteId, SessionId};
@@ -74,6 +74,10 @@ pub enum Event {
     Application(bool),
     /// `Gate::adopt`.
     Adopt(Box<Adoption>),
+    /// `Gate::declare_services`.
+    Services(Box<Services>),
+    /// `Gate::handle_lag`.
+    Lag(Duration),
 }
 
 /// A row of the table of events in `docs/recording.md`, which is generated from [`TAGS`].
@@ -130,6 +134,8 @@ tags! {
     MIXED = 29, "a route shared by whatever has none of its own", "mode, name";
     LIMIT_OF = 30, "a route begins with the limit of another", "route, the other";
     ADOPT = 31, "other settings are adopted", "the gate's settings; of routes and kinds that change, the mode and the settings";
+    SERVICES = 32, "the services are declared", "what the split goes by; of each service its name, routes, wish and pause";
+    LAG = 33, "the application was late to take in a request without any work", "time";
 }
 
 /// Added to [`MEMBER`] where the session is proved by a lease.
@@ -156,6 +162,8 @@ impl Event {
             Event::Timeout | Event::Drain => {}
             Event::Application(is_up) => is_up.save(out),
             Event::Adopt(adoption) => adoption.save(out),
+            Event::Services(services) => services.save(out),
+            Event::Lag(lag) => lag.save(out),
             Event::Departure(request) | Event::End(request, _) | Event::Resume(request) => request.save(out),
             Event::Suspend(request, client_time) => {
                 request.save(out);
@@ -272,6 +280,8 @@ impl Event {
             COMMAND => Event::Command(Persist::load(from)?, Persist::load(from)?),
             APPLICATION => Event::Application(Persist::load(from)?),
             ADOPT => Event::Adopt(Box::new(Persist::load(from)?)),
+            SERVICES => Event::Services(Box::new(Persist::load(from)?)),
+            LAG => Event::Lag(Persist::load(from)?),
             WORD => Event::SessionSignal(Persist::load(from)?, Persist::load(from)?),
             PAUSE => Event::Suspend(Persist::load(from)?, Persist::load(from)?),
             RESUME => Event::Resume(Persist::load(from)?),
@@ -307,6 +317,8 @@ impl Event {
             Event::SessionSignal(..) => WORD,
             Event::Application(_) => APPLICATION,
             Event::Adopt(_) => ADOPT,
+            Event::Services(_) => SERVICES,
+            Event::Lag(_) => LAG,
             Event::Departure(_) => DEPARTURE,
             Event::Suspend(..) => PAUSE,
             Event::Resume(_) => RESUME,

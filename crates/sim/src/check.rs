@@ -208,7 +208,7 @@ impl Checker {
     }
 
     /// After an event: no request waits at `route` while a slot is free there.
-    pub(crate) fn no_idle_slot(&self, route: RouteId, gate: &Gate) -> Result<(), String> {
+    pub(crate) fn no_idle_slot(&self, now: Instant, route: RouteId, gate: &Gate) -> Result<(), String> {
         let index = route.index();
         let waiting = self.queues[index].len();
         let (waiting_there, in_flight_there) = gate.load(route);
@@ -217,6 +217,9 @@ impl Checker {
                 "{route:?}: the gate sees {in_flight_there} in flight and {waiting_there} waiting, its books {} and at least {waiting}",
                 self.in_flight[index]
             ));
+        }
+        if gate.is_held_by_service(now, route) {
+            return Ok(());
         }
         match gate.limit(route) {
             None if waiting_there > 0 => {

@@ -111,8 +111,16 @@ impl Gate {
         self.enter_application(now, id);
     }
 
-    /// Queues a request at its route, and starts it if it need not wait.
+    /// Takes a request to its route, after the pause of its service, if it has one.
     pub(super) fn enter_route_gate(&mut self, now: Instant, id: RequestId) {
+        let route = self.requests.get(id).expect("a request is in the table until it ends").route;
+        if !self.pause(now, id, route) {
+            self.queue_at_route(now, id);
+        }
+    }
+
+    /// Queues a request at its route, and starts it if it need not wait.
+    pub(super) fn queue_at_route(&mut self, now: Instant, id: RequestId) {
         let request = *self.requests.get(id).expect("a request is in the table until it ends");
         let mut position = PRIORITY;
         if let Some((_, session)) = request.session() {
@@ -129,7 +137,8 @@ impl Gate {
             };
         }
         let is_beyond = position == 0;
-        let starts_now = self.routes[request.route.index()].queue.is_empty() && self.has_slot(request.route);
+        let starts_now =
+            self.routes[request.route.index()].queue.is_empty() && self.has_slot(now, request.route);
         let entry = self.requests.get_mut(id).expect("a request is in the table until it ends");
         entry.beyond = is_beyond;
         if starts_now {
@@ -148,28 +157,41 @@ impl Gate {
         self.serve_route(now, request.route);
     }
 
-    fn has_slot(&self, route: RouteId) -> bool {
+    fn has_slot(&mut self, now: Instant, route: RouteId) -> bool {
+        self.has_own_slot(route) && self.services.may_start(now, route)
+    }
+
+    /// Returns whether the limit of `route` lets another one start.
+    pub(super) fn has_own_slot(&self, route: RouteId) -> bool {
         self.limit(route).is_none_or(|limit| self.routes[route.index()].in_flight < limit as usize)
     }
 
     /// Starts the requests that may start at `route`: none waits while a slot is free.
-    pub(super) fn serve_route(&mut self, now: Instant, route_id: RouteId) {
-        let index = route_id.index();
-        while self.has_slot(route_id) {
-            let service = self.law.service(route_id).unwrap_or(0.0);
-            let (requests, kinds) = (&mut self.requests, &self.kinds);
-            let may_be_late = self.law.demotes_late_requests();
-            let is_late = |id| {
-                let request = requests.get_mut(id).expect("a queued request is in the table");
-                let is_inside = matches!(request.stage, Stage::Returning(_));
-                request.late = may_be_late && !is_inside && is_late(now, request, kinds, service);
-                request.late
-            };
-            let Some(id) = self.routes[index].queue.pop(is_late) else { break };
-            self.waiting -= 1;
-            self.start(now, id);
+    pub(super) fn serve_route(&mut self, now: Instant, route: RouteId) {
+        if self.services.is_capped(route)
+            && let Some(service) = self.services.of(route)
+        {
+            return self.serve_service(now, service);
         }
-        self.note_load(now, route_id);
+        while self.has_own_slot(route) && self.start_next(now, route) {}
+        self.note_load(now, route);
+    }
+
+    /// Starts the next request of `route`, and returns whether there was one.
+    pub(super) fn start_next(&mut self, now: Instant, route: RouteId) -> bool {
+        let service = self.law.service(route).unwrap_or(0.0);
+        let (requests, kinds) = (&mut self.requests, &self.kinds);
+        let may_be_late = self.law.demotes_late_requests();
+        let is_late = |id| {
+            let request = requests.get_mut(id).expect("a queued request is in the table");
+            let is_inside = matches!(request.stage, Stage::Returning(_));
+            request.late = may_be_late && !is_inside && is_late(now, request, kinds, service);
+            request.late
+        };
+        let Some(id) = self.routes[route.index()].queue.pop(is_late) else { return false };
+        self.waiting -= 1;
+        self.start(now, id);
+        true
     }
 
     fn start(&mut self, now: Instant, id: RequestId) {
@@ -180,6 +202,7 @@ impl Gate {
             request.stage = Stage::InApplication(now - request.spent);
             self.routes[route.index()].in_flight += 1;
             self.in_flight += 1;
+            self.services.enters(now, route);
             self.law.on_start(now, route, id, &self.meters);
             return self.outputs.push_back(Output::Resumed(id));
         }
@@ -193,6 +216,7 @@ impl Gate {
         };
         self.routes[route.index()].in_flight += 1;
         self.in_flight += 1;
+        self.services.enters(now, route);
         let alone = self.has_cores_for_all();
         self.requests.get_mut(id).expect("a queued request is in the table").alone = alone;
         self.law.on_start(now, route, id, &self.meters);

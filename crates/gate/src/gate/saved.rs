@@ -58,6 +58,7 @@ impl Gate {
         self.law.save(&mut out)?;
         self.kinds.len().save(&mut out);
         self.kinds.iter().try_for_each(|kind| kind.save(&mut out))?;
+        self.services.save(&mut out);
         self.rng.save(&mut out);
         self.trace.save(&mut out);
         self.waiting.save(&mut out);
@@ -85,6 +86,7 @@ impl Gate {
         let kinds = (0..from.length()?).map(|_| KindGate::load(params.session_law, routes.len(), from));
         let mut gate = Gate {
             kinds: kinds.collect::<Result<_, _>>()?,
+            services: Persist::load(from)?,
             rng: Persist::load(from)?,
             trace: Persist::load(from)?,
             waiting: Persist::load(from)?,
@@ -151,7 +153,7 @@ impl Gate {
         let mut suspended = vec![0; self.routes.len()];
         let mut queued = vec![0; self.routes.len()];
         let mut in_line = vec![0; self.kinds.len()];
-        let mut awaiting = 0;
+        let (mut awaiting, mut paused) = (0, 0);
         for (id, request) in self.requests.iter() {
             let known = |kind: KindId| kind.index() < self.kinds.len();
             if request.route.index() >= self.routes.len() || !request.kind().is_none_or(known) {
@@ -173,6 +175,10 @@ impl Gate {
                     awaiting += 1;
                     request.session().is_some() && self.away.awaits(id)
                 }
+                (Stage::Paused, _) => {
+                    paused += 1;
+                    self.services.holds(request.route, id)
+                }
                 (Stage::InApplication(_), _) => {
                     in_flight[route].0 += 1;
                     true
@@ -192,8 +198,9 @@ impl Gate {
             }
         }
         let flights = self.routes.iter().map(|route| (route.in_flight, route.orphaned));
-        let waiting: usize = queued.iter().chain(&in_line).sum::<usize>() + awaiting;
+        let waiting: usize = queued.iter().chain(&in_line).sum::<usize>() + awaiting + paused;
         flights.eq(in_flight.iter().copied())
+            && self.services.are_sound(&self.routes.iter().map(|route| route.in_flight).collect::<Vec<_>>())
             && self.routes.iter().map(|route| route.suspended).eq(suspended)
             && self.routes.iter().map(|route| route.queue.len()).eq(queued)
             && self.kinds.iter().map(|kind| kind.held.len()).eq(in_line)

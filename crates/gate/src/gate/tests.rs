@@ -1,10 +1,12 @@
 //! What the gate promises, whatever happens in whatever order.
 
 use super::*;
-use crate::api::{Adoption, InLine, KindMode, QueueOrder, SessionEnds, Start};
+use crate::api::{Adoption, InLine, KindMode, QueueOrder, ServiceParams, Services, SessionEnds, Start};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
-use suimon_control::{AdmissionInputs, PaperRouteParams, RouteLawKind, SessionLawKind};
+use suimon_control::{
+    AdmissionInputs, Amount, DegradationMode, PaperRouteParams, RouteLawKind, ServiceWish, SessionLawKind,
+};
 use suimon_line::{Command, Lane, Position, PositionStatus};
 use suimon_model::{Failure, Limit};
 
@@ -19,6 +21,7 @@ mod lines;
 mod patience;
 mod queues;
 mod renewed;
+mod services;
 mod words;
 
 const ROUTES: u32 = 3;
@@ -46,6 +49,7 @@ enum Event {
     Resume { pick: usize },
     Leave { pick: usize },
     Adopt { route: u32, limit: u32, cores: u32, off: bool },
+    Services { ceiling: bool, pause: u64 },
     Pass { milliseconds: u32 },
 }
 
@@ -70,6 +74,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => any::<usize>().prop_map(|pick| Event::Leave { pick }),
         1 => (route(), 0u32..4, 1u32..9, any::<bool>())
             .prop_map(|(route, limit, cores, off)| Event::Adopt { route, limit, cores, off }),
+        1 => (any::<bool>(), 0u64..300).prop_map(|(ceiling, pause)| Event::Services { ceiling, pause }),
         4 => (0u32..600).prop_map(|milliseconds| Event::Pass { milliseconds }),
     ]
 }
@@ -125,6 +130,22 @@ fn laws() -> impl Strategy<Value = Params> {
         sessions_max: 60,
         ..Params::default()
     })
+}
+
+/// Two services: of the first two routes, and of the third; with a ceiling the first is soon held.
+fn services(ceiling: bool, pause: u64) -> Services {
+    let of = |routes: &[u32], ceiling: Option<f64>| ServiceParams {
+        name: String::new(),
+        routes: routes.iter().copied().map(RouteId).collect(),
+        wish: ServiceWish {
+            ceiling: ceiling.map(Amount::PerSecond),
+            alone: Some(0.01),
+            ..ServiceWish::default()
+        },
+        pause: Duration::from_millis(pause / 100 * 100),
+    };
+    let services = vec![of(&[0, 1], ceiling.then_some(0.5)), of(&[2], None)];
+    Services { mode: DegradationMode::Slowdown, services }
 }
 
 /// A gate and what its shell would know.
@@ -275,6 +296,9 @@ impl Shell {
                 };
                 self.gate.adopt(self.now, &adoption);
             }
+            Event::Services { ceiling, pause } => {
+                self.gate.declare_services(self.now, services(ceiling, pause));
+            }
             Event::Pass { milliseconds } => {
                 self.now += Duration::from_millis(u64::from(milliseconds));
                 while let Some(due) = self.gate.poll_timeout().filter(|due| *due <= self.now) {
@@ -391,7 +415,7 @@ impl Shell {
                 route.in_flight
             );
             prop_assert!(
-                route.waiting == 0 || route.in_flight >= limit,
+                route.waiting == 0 || route.in_flight >= limit || self.is_held_by_service(index),
                 "route {index}: waiting beside a free slot"
             );
             let started_under = limits[index].map_or(limit, |old| (old as usize).max(limit));
@@ -414,12 +438,22 @@ impl Shell {
         let in_lines: usize = snapshot.kinds.iter().map(|kind| kind.waiting).sum();
         let awaiting = self.gate.away.len();
         prop_assert!(awaiting == 0 || self.gate.is_application_away());
-        prop_assert_eq!(at_routes + in_lines + awaiting, snapshot.waiting);
+        let paused = self.gate.requests.iter().filter(|(_, it)| it.stage == Stage::Paused).count();
+        prop_assert_eq!(at_routes + in_lines + awaiting + paused, snapshot.waiting);
         let held = snapshot.kinds[LINED.index()].waiting;
         prop_assert!(held <= self.gate.params.waiting_max, "{held} held");
         let members_waiting = self.waiting.iter().filter(|id| self.members.contains_key(id)).count();
-        prop_assert!(members_waiting <= at_routes + awaiting, "a member stands in a session's line");
+        prop_assert!(members_waiting <= at_routes + awaiting + paused, "a member stands in a session's line");
         Ok(())
+    }
+
+    /// Returns whether what waits there waits for the cap of its service, and will be looked at again
+    /// when there is credit or a request ends.
+    fn is_held_by_service(&self, route: usize) -> bool {
+        let id = RouteId(route as u32);
+        let credit = self.gate.services.of(id).map(|id| &self.gate.services.gates[id.index()].credit);
+        self.gate.is_held_by_service(self.now, id)
+            && credit.is_some_and(|it| it.next_start().is_some() || it.in_flight() > 0)
     }
 
     /// Checks that a session which ended was admitted before, and ended once. Of a gate that was
@@ -499,8 +533,18 @@ proptest! {
         shell.drain()?;
         shell.gate.handle_application(shell.now, true);
         shell.drain()?;
-        while let Some((_, permit)) = shell.running.pop() {
-            shell.gate.handle_end(shell.now, permit, Outcome::Completed);
+        // What a pause or a cap holds goes on when its time has come: each within its pause, or the
+        // longest one of a cap.
+        for _ in 0..100_000 {
+            while let Some((_, permit)) = shell.running.pop() {
+                shell.gate.handle_end(shell.now, permit, Outcome::Completed);
+                shell.drain()?;
+            }
+            if shell.gate.snapshot(shell.now).waiting == 0 {
+                break;
+            }
+            shell.now = shell.gate.poll_timeout().expect("the tick comes").max(shell.now);
+            shell.gate.handle_timeout(shell.now);
             shell.drain()?;
         }
         let snapshot = shell.gate.snapshot(shell.now);

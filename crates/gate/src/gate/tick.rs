@@ -36,6 +36,7 @@ impl Gate {
         }
         let patience = self.kinds.iter().map(KindGate::patience).min_by(f64::total_cmp);
         self.law.set_patience(patience.unwrap_or(self.params.patience.as_secs_f64()));
+        self.split(now, patience.unwrap_or(self.params.patience.as_secs_f64()));
         self.doubt_recalled(now);
         self.look_at_routes(now);
         self.look_at_kinds();
@@ -98,7 +99,9 @@ impl Gate {
         for (index, route) in self.routes.iter_mut().enumerate() {
             let meter = &self.meters[index];
             let id = RouteId(index as u32);
-            route.capacity.tick(now, meter, !self.law.is_settled(id));
+            // Under a cap it is the cap that says what the route can do.
+            let is_capped = self.services.is_capped(id);
+            route.capacity.tick(now, meter, !is_capped && !self.law.is_settled(id));
             let tick = meter.since(&route.tick_begin, now);
             route.tick_begin = meter.read(now);
             if tick.progressed > 0 {
@@ -107,7 +110,7 @@ impl Gate {
             if meter.waiting() > 0 || tick.queued_share() > WAITED_SHARE {
                 route.waited_at = Some(now);
             }
-            let held = matches!(route.mode, RouteMode::Enforce | RouteMode::Fixed(_));
+            let held = is_capped || matches!(route.mode, RouteMode::Enforce | RouteMode::Fixed(_));
             // How fast it goes on, and what it can do, is unknown where the requests in flight are
             // of another sort than those seen.
             let is_unlike = self.law.is_unlike(now, id);

@@ -161,6 +161,14 @@ impl Player {
             Event::Drain => self.gate.drain(now),
             Event::Application(is_up) => self.gate.handle_application(now, is_up),
             Event::Adopt(adoption) => self.gate.adopt(now, &adoption),
+            Event::Services(services) => {
+                if let Some(timeline) = &mut counter.timeline {
+                    timeline.services =
+                        services.services.iter().map(|service| service.name.clone()).collect();
+                }
+                self.gate.declare_services(now, *services);
+            }
+            Event::Lag(lag) => self.gate.handle_lag(lag),
             Event::Contact(kind, place) => {
                 self.gate.handle_contact(now, kind, place);
                 if let Some(timeline) = &mut counter.timeline {

@@ -6,8 +6,8 @@ use super::*;
 use proptest::prelude::*;
 use suimon_control::SessionLawKind;
 use suimon_gate::{
-    Adoption, Arrival, Gate, InLine, KindParams, Membership, Output, Params, Permit, Refusal, RouteMode,
-    SessionSignal,
+    Adoption, Amount, Arrival, DegradationMode, Gate, InLine, KindParams, Membership, Output, Params, Permit,
+    Refusal, RouteMode, ServiceParams, ServiceWish, Services, SessionSignal,
 };
 use suimon_line::{Command, Lane, Position};
 use suimon_model::{KindId, Limit, Outcome, RouteId, SessionId, seconds};
@@ -304,6 +304,23 @@ fn what_a_gate_cannot_be_told_is_refused() {
     }
 }
 
+/// Two services: of the first two routes, and of the third; `split`: with wishes that soon bind.
+fn services(mode: usize, split: bool, pause: u64) -> Services {
+    let of = |routes: &[u32], slowdown: f64| ServiceParams {
+        name: "service".to_owned(),
+        routes: routes.iter().copied().map(RouteId).collect(),
+        wish: ServiceWish {
+            slowdown,
+            ceiling: split.then_some(Amount::PerSecond(0.5)),
+            alone: Some(0.01),
+            ..ServiceWish::default()
+        },
+        pause: Duration::from_millis(pause),
+    };
+    let modes = [DegradationMode::Off, DegradationMode::Slowdown, DegradationMode::Shares];
+    Services { mode: modes[mode], services: vec![of(&[0, 1], 1.0), of(&[2], 9.0)] }
+}
+
 fn any_event() -> impl Strategy<Value = Event> {
     let position = || {
         (prop::sample::select(Lane::ALL.to_vec()), 0u64..5)
@@ -370,6 +387,8 @@ fn any_event() -> impl Strategy<Value = Event> {
                 kinds: vec![(KindId(index), kind)],
             }))
         }),
+        1 => (0usize..3, any::<bool>(), 0u64..900).prop_map(|(mode, split, pause)| Event::Services(Box::new(services(mode, split, pause)))),
+        1 => (0u64..90).prop_map(|millis| Event::Lag(Duration::from_millis(millis))),
         1 => ("[a-z]{1,9}", line).prop_map(|(name, line)| Event::Kind {
             params: KindParams { line, ..KindParams::default() },
             name
@@ -439,6 +458,8 @@ fn recording_of(events: &[(u32, Event)]) -> Vec<u8> {
             Event::Renewed { route, mode, name: _ } => gate.renew_route(now, route, mode),
             Event::LimitOf { route, other } => gate.begin_with_limit_of(route, other),
             Event::Adopt(adoption) => gate.adopt(now, &adoption),
+            Event::Services(services) => gate.declare_services(now, *services),
+            Event::Lag(lag) => gate.handle_lag(lag),
             Event::Route { .. } | Event::Kind { .. } | Event::Drain => {}
         }
         while let Some(output) = gate.poll_output() {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use suimon_gate::{Arrival, Gate, InLine, Membership, Output};
 use suimon_line as line;
 use suimon_line::Position;
-use suimon_model::{Instant, KindId, Outcome, Reason, Record, RequestId, RouteId, Subject};
+use suimon_model::{Instant, KindId, Outcome, Reason, Record, RequestId, RouteId, ServiceId, Subject};
 use suimon_record::Header;
 
 /// The most bins; one more, and each two are merged. A picture is hardly wider.
@@ -35,6 +35,8 @@ pub struct Timeline {
     pub routes: Vec<RouteLine>,
     /// Names of the kinds of session.
     pub kinds: Vec<String>,
+    /// Names of the services, as they were declared last.
+    pub services: Vec<String>,
     /// Changes of limits and intervals, without the windows of trials, up to [`CHANGES_MAX`].
     pub changes: Vec<Change>,
     /// The number of all changes, including the windows of trials.
@@ -76,6 +78,7 @@ impl Default for Timeline {
             bins: vec![],
             routes: vec![],
             kinds: vec![],
+            services: vec![],
             changes: vec![],
             changed: 0,
             reasons: BTreeMap::new(),
@@ -110,6 +113,7 @@ impl Timeline {
         for index in 0..snapshot.routes.len() {
             self.add_route(header.routes.get(index).cloned().unwrap_or_else(|| format!("route {index}")));
         }
+        self.services = snapshot.services.iter().map(|service| service.name.clone()).collect();
         for index in 0..snapshot.kinds.len() {
             self.add_kind(header.kinds.get(index).cloned().unwrap_or_else(|| format!("kind {index}")));
         }
@@ -333,6 +337,7 @@ impl Timeline {
             Subject::Route(RouteId(id)) => {
                 self.route_of.get(id as usize).map(|position| TimelineSubject::Route(*position))
             }
+            Subject::Service(ServiceId(id)) => Some(TimelineSubject::Service(id as usize)),
             Subject::Kind(KindId(id)) => {
                 self.kind_of.get(id as usize).map(|position| TimelineSubject::Kind(*position))
             }

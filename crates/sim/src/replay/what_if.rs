@@ -244,6 +244,8 @@ impl<'a> WhatIf<'a> {
             Event::Timeout => other.gate.handle_timeout(now),
             Event::Drain => other.gate.drain(now),
             Event::Application(is_up) => other.gate.handle_application(now, is_up),
+            Event::Services(services) => other.gate.declare_services(now, *services),
+            Event::Lag(lag) => other.gate.handle_lag(lag),
             Event::Adopt(adoption) => {
                 let params = self.with.in_place_of(&adoption.params, other.segment, now)?;
                 other.gate.adopt(now, &Adoption { params, ..*adoption });

@@ -89,13 +89,15 @@ pub(super) fn sum(a: SessionEnds, b: SessionEnds) -> SessionEnds {
     }
 }
 
-/// A route or a kind of session, by its index.
+/// A route, a kind of session or a service, by its index.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum TimelineSubject {
     /// A route.
     Route(usize),
     /// A kind of session.
     Kind(usize),
+    /// A service.
+    Service(usize),
 }
 
 /// What happened in a bin.

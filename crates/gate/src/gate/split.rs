@@ -1,0 +1,180 @@
+//! Services in the gate: what the law of the split is told, and who starts under its caps.
+
+use super::Gate;
+use crate::api::{ServiceParams, ServiceView, Services};
+use crate::requests::Stage;
+use crate::services::{ServiceGate, ServiceGates};
+use suimon_control::{ServiceInput, ServiceSample};
+use suimon_model::{Duration, Instant, RequestId, RouteId, ServiceId};
+
+/// Requests that had a core of their own, from which what a route's requests take alone is known.
+const ALONE_MIN: u64 = 8;
+
+impl Gate {
+    /// Declares the services, all of them, in the order in which floors are kept. Requests that a
+    /// pause held go on; what is in the application stays. The same services again change nothing.
+    pub fn declare_services(&mut self, now: Instant, services: Services) {
+        if services == self.services.declared {
+            return;
+        }
+        let before = std::mem::take(&mut self.services);
+        for (route, _) in before.gates.iter().flat_map(|gate| &gate.routes) {
+            self.law.set_capped(*route, false);
+        }
+        self.services = ServiceGates::new(services, &self.meters, now);
+        for (index, route) in self.routes.iter().enumerate() {
+            (0..route.in_flight).for_each(|_| self.services.enters(now, RouteId(index as u32)));
+        }
+        for (_, request) in before.gates.into_iter().flat_map(|gate| gate.paused) {
+            self.unpause(now, request);
+        }
+        (0..self.routes.len()).for_each(|index| self.serve_route(now, RouteId(index as u32)));
+        self.publish();
+    }
+
+    /// Takes note of how long the application took to take in a request without any work, seconds
+    /// beyond what it takes alone.
+    pub fn handle_lag(&mut self, lag: Duration) {
+        if let Some(law) = &mut self.services.law {
+            law.set_lag(lag.as_secs_f64());
+        }
+    }
+
+    /// Returns whether what waits at `route` is held by the cap of its service.
+    pub fn is_held_by_service(&self, now: Instant, route: RouteId) -> bool {
+        let Some(id) = self.services.of(route) else { return false };
+        let mut credit = self.services.gates[id.index()].credit.clone();
+        !credit.may_start(now)
+    }
+
+    /// Tells the law what happened since the last tick, and puts its caps in force.
+    pub(super) fn split(&mut self, now: Instant, patience: f64) {
+        let Some(mut law) = self.services.law.take() else { return };
+        let mut inputs = Vec::with_capacity(self.services.gates.len());
+        for index in 0..self.services.gates.len() {
+            let declared = self.services.declared.services[index].wish.alone;
+            let mut input = ServiceInput { sample: ServiceSample::default(), slots: 0.0 };
+            for place in 0..self.services.gates[index].routes.len() {
+                let (route, begin) = self.services.gates[index].routes[place];
+                let meter = &self.meters[route.index()];
+                let window = meter.since(&begin, now);
+                self.services.gates[index].routes[place].1 = meter.read(now);
+                let alone = declared.or_else(|| self.alone(route));
+                let work = self.law.work(route).or(alone).map(|work| alone.map_or(work, |it| work.min(it)));
+                input.sample.add(&window.sample(alone, work));
+                input.slots += self.limit(route).map_or(f64::INFINITY, f64::from);
+            }
+            // All routes were measured over the same time.
+            input.sample.seconds /= self.services.gates[index].routes.len().max(1) as f64;
+            inputs.push(input);
+        }
+        law.on_tick(now, &inputs, patience, &mut self.fresh);
+        for (id, gate) in (0..).map(ServiceId).zip(&mut self.services.gates) {
+            gate.credit.set_service(now, law.standing(id).service);
+            if gate.credit.cap() != law.cap(id) {
+                gate.credit.set_cap(now, law.cap(id));
+                for (route, _) in &gate.routes {
+                    self.law.set_capped(*route, law.cap(id).is_some());
+                }
+            }
+        }
+        self.services.law = Some(law);
+    }
+
+    /// Returns seconds that a request of `route` takes alone: as seen of those that had a core of
+    /// their own, else as far as the route law knows.
+    fn alone(&self, route: RouteId) -> Option<f64> {
+        let seen = &self.routes[route.index()].took_alone;
+        seen.mean().filter(|_| seen.count() >= ALONE_MIN).or_else(|| self.law.alone(route))
+    }
+
+    /// Holds a request for the pause of its service, if it has one; returns whether it does.
+    pub(super) fn pause(&mut self, now: Instant, id: RequestId, route: RouteId) -> bool {
+        let Some(service) = self.services.of(route) else { return false };
+        let pause = self.services.declared.services[service.index()].pause;
+        if pause.is_zero() {
+            return false;
+        }
+        self.services.gates[service.index()].paused.push_back((now + pause, id));
+        self.requests.get_mut(id).expect("a request is in the table until it ends").stage = Stage::Paused;
+        self.waiting += 1;
+        true
+    }
+
+    fn unpause(&mut self, now: Instant, id: RequestId) {
+        if self.requests.get(id).is_some_and(|request| request.stage == Stage::Paused) {
+            self.waiting -= 1;
+            self.queue_at_route(now, id);
+        }
+    }
+
+    /// Lets go on what may by now: requests whose pause is over, and those whose service has credit
+    /// again.
+    pub(super) fn serve_services(&mut self, now: Instant) {
+        for index in 0..self.services.gates.len() {
+            while let Some((_, id)) =
+                self.services.gates[index].paused.pop_front_if(|(until, _)| *until <= now)
+            {
+                self.unpause(now, id);
+            }
+            if self.services.gates[index].credit.cap().is_some() {
+                self.serve_service(now, ServiceId(index as u32));
+            }
+        }
+    }
+
+    /// Starts those who may start in `service`: of the routes with a free slot the one whose next
+    /// request came first.
+    pub(super) fn serve_service(&mut self, now: Instant, service: ServiceId) {
+        loop {
+            if !self.services.gates[service.index()].credit.may_start(now) {
+                break;
+            }
+            let routes = self.services.gates[service.index()].routes.iter().map(|(route, _)| *route);
+            let heads = routes.filter(|route| self.has_own_slot(*route)).filter_map(|route| {
+                let head = self.routes[route.index()].queue.head()?;
+                Some((self.requests.get(head)?.arrived, route))
+            });
+            let Some((_, route)) = heads.min() else { break };
+            if !self.start_next(now, route) {
+                break;
+            }
+        }
+        for place in 0..self.services.gates[service.index()].routes.len() {
+            self.note_load(now, self.services.gates[service.index()].routes[place].0);
+        }
+    }
+
+    /// Returns when the next request may go on because of time alone.
+    pub(super) fn next_of_services(&self) -> Option<Instant> {
+        let next = self.services.gates.iter().flat_map(|gate| {
+            let waits = gate.routes.iter().any(|(route, _)| !self.routes[route.index()].queue.is_empty());
+            let credit = gate.credit.next_start().filter(|_| waits);
+            [credit, gate.paused.front().map(|(until, _)| *until)]
+        });
+        next.flatten().min()
+    }
+
+    /// Returns how each service stands.
+    pub(super) fn service_views(&self) -> Vec<ServiceView> {
+        let Some(law) = &self.services.law else { return vec![] };
+        let view = |((id, gate), declared): ((ServiceId, &ServiceGate), &ServiceParams)| {
+            let standing = law.standing(id);
+            ServiceView {
+                name: declared.name.clone(),
+                wish: law.wish(id).clone(),
+                routes: gate.routes.iter().map(|(route, _)| *route).collect(),
+                standing,
+                in_flight: gate.credit.in_flight(),
+                waiting: gate.routes.iter().map(|(route, _)| self.routes[route.index()].queue.len()).sum(),
+                pause_seconds: gate.credit.pause(standing.service) + declared.pause.as_secs_f64(),
+            }
+        };
+        (0..)
+            .map(ServiceId)
+            .zip(&self.services.gates)
+            .zip(&self.services.declared.services)
+            .map(view)
+            .collect()
+    }
+}
