@@ -9,6 +9,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 use suimon_gate::KindParams;
+use suimon_gate::{DegradationMode, ServiceWish};
+use suimon_model::RouteId;
 pub use suimon_routes::{DeclaredRoute, QueryPattern, RoutePattern, Routes};
 use upstream::UpstreamParams;
 
@@ -30,6 +32,8 @@ pub struct Params {
     pub spool: SpoolParams,
     /// Which requests share a limit, and which pass ungated.
     pub routes: Routes,
+    /// Groups of routes, and what is wished for each while the host is short.
+    pub services: Services,
     /// The kinds of session, at least one; the first whose `begins` matches a request is the
     /// request's kind.
     pub sessions: Sessions,
@@ -67,7 +71,16 @@ impl Params {
         });
         let declared = self.routes.declared.iter().zip(wanted.routes.declared);
         let declared = declared.map(|(own, route)| DeclaredRoute { mode: route.mode, ..own.clone() });
+        let services = self.services.services.iter().zip(wanted.services.services.clone());
+        let services: Vec<_> = services
+            .map(|(own, service)| DeclaredService {
+                name: own.name.clone(),
+                routes: own.routes.clone(),
+                ..service
+            })
+            .collect();
         Params {
+            services: Services { services, ..wanted.services },
             listen: Listen { proxy_protocol: wanted.listen.proxy_protocol, ..listen },
             upstream,
             spool,
@@ -100,6 +113,43 @@ impl Params {
             },
             ..wanted
         }
+    }
+}
+
+/// The services, and what their split goes by.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Services {
+    /// What it goes by.
+    pub mode: DegradationMode,
+    /// Whether the heaviest service gives way while health checks take longer than they have to.
+    pub lag_guard: bool,
+    /// In the order in which floors are kept.
+    pub services: Vec<DeclaredService>,
+}
+
+/// One service.
+#[derive(Clone, PartialEq, Debug)]
+pub struct DeclaredService {
+    /// What status, metrics and records call it.
+    pub name: String,
+    /// Its routes: places in [`Routes::declared`].
+    pub routes: Vec<usize>,
+    /// What is wished for it.
+    pub wish: ServiceWish,
+    /// For how long each of its requests is held.
+    pub pause: Duration,
+}
+
+impl Services {
+    /// Returns them as the gate is told of them, whose declared routes begin with number `first`.
+    pub fn for_gate(&self, first: usize) -> suimon_gate::Services {
+        let of = |service: &DeclaredService| suimon_gate::ServiceParams {
+            name: service.name.clone(),
+            routes: service.routes.iter().map(|place| RouteId((first + place) as u32)).collect(),
+            wish: service.wish.clone(),
+            pause: service.pause,
+        };
+        suimon_gate::Services { mode: self.mode, services: self.services.iter().map(of).collect() }
     }
 }
 

@@ -63,9 +63,14 @@ fn check_same(before: &Params, wanted: &Params) -> Result<(), StartError> {
     let routes = |params: &Params| -> Vec<String> {
         params.routes.declared.iter().map(suimon_params::DeclaredRoute::name).collect()
     };
+    let services = |params: &Params| -> Vec<(String, Vec<usize>)> {
+        let services = &params.services.services;
+        services.iter().map(|service| (service.name.clone(), service.routes.clone())).collect()
+    };
     let differs = match () {
         () if kinds(before) != kinds(wanted) => "kinds of session or waiting rooms",
         () if routes(before) != routes(wanted) => "declared routes",
+        () if services(before) != services(wanted) => "services or routes of them",
         () => return Ok(()),
     };
     Err(StartError::Params(format!("other {differs} take a restart")))

@@ -35,6 +35,9 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
+/// The least that a health check took grows by this part with each check.
+const LEAST_FORGETS: u32 = 1000;
+
 /// How long a vanished peer, that sends neither data nor a close, stays unnoticed while nothing is
 /// being sent to it: probes begin after this time, repeat at the interval below, and a number of
 /// them stay unanswered. Data being sent has its own timeout: see [`suimon_downstream::wire`]. (The
@@ -145,6 +148,7 @@ impl Server {
             let name = route.name();
             telemetry.name_route(&name, keeper.declare_route(&name, route.mode));
         }
+        keeper.declare_services(&params);
 
         let upstream = Upstream::since(keeper.clock().origin(), params.upstream.clone());
         let upstream = upstream.map_err(StartError::Params)?;
@@ -222,6 +226,19 @@ impl Server {
                 keeper.application(now);
                 if is_up.changed().await.is_err() {
                     return;
+                }
+            }
+        });
+        let (gateway, mut took) = (Arc::clone(&self.gateway), backend.upstream.watch_checks());
+        background.spawn(async move {
+            let mut least = Duration::MAX;
+            while took.changed().await.is_ok() {
+                let took = *took.borrow_and_update();
+                // It forgets slowly: an application that was moved may be further away now.
+                least = took.min(least.saturating_add(least / LEAST_FORGETS));
+                let core = gateway.core();
+                if core.params().services.lag_guard {
+                    core.backend().keeper.lag(took.saturating_sub(least));
                 }
             }
         });

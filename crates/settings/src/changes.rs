@@ -204,6 +204,9 @@ mod tests {
         if number < most { number + 1 } else { number - 1 }
     }
 
+    /// What the settings of [degradation] are about.
+    const SERVICE: &str = "[upstream.health]\npath = \"/health\"\n[[service]]\nname = \"a\"\nroutes = [\"GET /a\"]\nfloor = \"9/s\"\n";
+
     /// A file in which `key` of `section` is `value` and all else that must be there is there.
     fn file(section: &Section, key: &Key, value: &str) -> String {
         let heading = match section.form {
@@ -215,6 +218,7 @@ mod tests {
             ("gate", "static_sessions") => ("", "session_law = \"static\"\n"),
             ("gate.paper_route", _) => ("[gate]\nroute_law = \"paper\"\n", ""),
             ("gate.paper_session", _) => ("[gate]\nsession_law = \"paper\"\n", ""),
+            ("degradation", _) => (SERVICE, ""),
             _ => ("", ""),
         };
         let mut text = format!("{before}{heading}\n{} = {value}\n{beside}", key.name);
@@ -245,11 +249,10 @@ mod tests {
                     DefaultValue::Is(literal) => file(section, key, literal),
                     DefaultValue::Unset { .. } => {
                         let is_needed = |key: &&Key| matches!(key.default, DefaultValue::Required { .. });
-                        section
-                            .keys
-                            .iter()
-                            .find(is_needed)
-                            .map_or_else(String::new, |needed| file(section, needed, &another(needed)))
+                        section.keys.iter().find(is_needed).map_or_else(
+                            || if section.path == "degradation" { SERVICE.to_owned() } else { String::new() },
+                            |needed| file(section, needed, &another(needed)),
+                        )
                     }
                     DefaultValue::Required { .. } => continue,
                 };

@@ -152,7 +152,9 @@ mod tests {
         let settings = Settings::parse("test.toml", &text).unwrap();
         assert!(settings.proxy.listen.tls.is_some());
         assert_eq!(settings.proxy.sessions.kinds[0].name, "shopping");
-        assert_eq!(settings.proxy.routes.declared.len(), 1);
+        let routes = settings.proxy.routes.declared;
+        let names: Vec<_> = routes.iter().map(suimon_params::DeclaredRoute::name).collect();
+        assert_eq!(names, ["GET /search", "GET /quote"], "the second by its service");
     }
 
     #[test]

@@ -19,8 +19,10 @@ pub mod journey;
 mod known;
 mod lines;
 mod read;
+mod route;
 pub mod scenario;
 mod schema;
+mod services;
 mod settings;
 mod shape;
 

@@ -362,6 +362,11 @@ impl Values {
         self.list(key).iter().map(text).collect()
     }
 
+    /// Returns the entries of a list that must be there, or none where that was found missing.
+    pub(crate) fn given_texts(&self, key: &str) -> Vec<String> {
+        if self.values.contains_key(key) { self.texts(key) } else { vec![] }
+    }
+
     pub(crate) fn nodes(&self, key: &str) -> Vec<NodeParams> {
         let node = |entry: &Checked| match entry {
             Checked::Node(node) => node.clone(),

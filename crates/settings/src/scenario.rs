@@ -32,7 +32,8 @@ use crate::journey::values::Reader;
 use crate::known::KnownKeys;
 use crate::lines::Lines;
 use crate::read::{self, seen};
-use crate::settings::{self, pattern};
+use crate::route::pattern;
+use crate::settings;
 use std::path::Path;
 use std::sync::Arc;
 use suimon_model::{Duration, KindId, RouteId};
@@ -56,7 +57,7 @@ const WARM_UP: Duration = Duration::from_secs(120);
 const MEASURE: Duration = Duration::from_secs(600);
 
 /// The tables that are those of `suimon serve`; for them its own schema is asked.
-const OF_SERVE: &[&str] = &["gate", "session", "route", "discovery"];
+const OF_SERVE: &[&str] = &["gate", "session", "route", "discovery", "service", "degradation"];
 
 const FILE: KnownKeys = KnownKeys {
     path: "",
@@ -77,6 +78,8 @@ const FILE: KnownKeys = KnownKeys {
         "session",
         "route",
         "discovery",
+        "service",
+        "degradation",
     ],
 };
 
@@ -263,8 +266,25 @@ fn gate_setup(served: &Params, names: &[String], steps: &[Vec<RouteId>], cores: 
         params,
         kind_of: steps.iter().map(kind_of).collect(),
         kinds: kinds.iter().map(kind).collect(),
+        services: services_of(served, names),
         unaware: false,
     }
+}
+
+/// Returns the services, of the routes whose names fit those declared.
+fn services_of(served: &Params, names: &[String]) -> suimon_gate::Services {
+    let mut services = served.services.for_gate(0);
+    for (service, declared) in services.services.iter_mut().zip(&served.services.services) {
+        let of = |place: &usize| {
+            let pattern = &served.routes.declared[*place].pattern;
+            names.iter().position(|name| {
+                let (method, path) = name.split_once(' ').unwrap_or(("GET", name));
+                pattern.matches(method, path)
+            })
+        };
+        service.routes = declared.routes.iter().filter_map(of).map(|route| RouteId(route as u32)).collect();
+    }
+    services
 }
 
 impl Reader {

@@ -74,6 +74,9 @@ const GIB: u64 = 1 << 30;
 
 /// The most routes declared beforehand.
 const ROUTES_MAX: usize = 1000;
+/// The most services, and routes of one.
+const SERVICES_MAX: usize = 32;
+const SERVICE_ROUTES_MAX: usize = 64;
 /// The most entries of any other list.
 const ENTRIES_MAX: usize = 256;
 
@@ -92,6 +95,8 @@ pub(crate) const SECTIONS: &[Section] = &[
     gate::SESSION,
     gate::ROUTE,
     gate::DISCOVERY,
+    gate::SERVICE,
+    gate::DEGRADATION,
     gate::GATE,
     gate::GATE_PAPER_ROUTE,
     gate::GATE_PAPER_SESSION,
@@ -128,6 +133,8 @@ const TAKES_RESTART: &[&str] = &[
     "session.app_cookie",
     "route.match",
     "discovery.routes_max",
+    "service.name",
+    "service.routes",
     "gate.seed",
     "gate.detect_app_cookies",
     "lease.keys",

@@ -4,6 +4,8 @@
 use crate::Faults;
 use crate::lines::Lines;
 use crate::read::{self, Sections, Values, seen_time};
+use crate::route::{pattern, pattern_and_query};
+use crate::services::services;
 use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -133,6 +135,8 @@ fn proxy(sections: &Sections, lease_keys: &StatePath, faults: &mut Faults) -> su
     let listen = sections.once("listen");
     let application = sections.once("upstream");
     let lease = sections.once("lease");
+    let mut routes = routes(sections, faults);
+    let services = services(sections, &mut routes, faults);
     suimon_params::Params {
         upstream: upstream(sections, faults),
         listen: Listen {
@@ -145,7 +149,8 @@ fn proxy(sections: &Sections, lease_keys: &StatePath, faults: &mut Faults) -> su
         timeouts: timeouts(sections.once("timeouts")),
         limits: limits(sections.once("limits"), faults),
         spool: spool(sections.once("spool")),
-        routes: routes(sections, faults),
+        routes,
+        services,
         sessions: sessions(sections, faults),
         lease: LeaseParams {
             keys_file: match lease_keys {
@@ -329,10 +334,7 @@ fn routes(sections: &Sections, faults: &mut Faults) -> Routes {
     let mut declared: Vec<DeclaredRoute> = Vec::new();
     for (index, values) in sections.repeated("route").iter().enumerate() {
         let Some(text) = values.given_text("match") else { continue };
-        let (path, query) = text.split_once('?').map_or((text, None), |(path, query)| (path, Some(query)));
-        let pattern = pattern(path);
-        let query =
-            query.map(|query| QueryPattern::parse(query).expect("the schema takes no query that is none"));
+        let (pattern, query) = pattern_and_query(text);
         let is_alike = |route: &DeclaredRoute| route.pattern == pattern && route.query == query;
         if let Some(earlier) = declared.iter().position(is_alike) {
             faults.value(
@@ -362,12 +364,6 @@ fn routes(sections: &Sections, faults: &mut Faults) -> Routes {
         static_prefixes: discovery.texts("static_prefixes"),
         ungated: discovery.texts("ungated"),
     }
-}
-
-/// Returns the pattern that "METHOD /path" names; the schema has seen to it that it is one.
-pub(crate) fn pattern(text: &str) -> RoutePattern {
-    let (method, path) = text.split_once(' ').expect("the schema takes no route without a space");
-    RoutePattern { method: (method != "*").then(|| method.to_string()), path: path.to_string() }
 }
 
 fn patterns(texts: &[String]) -> Vec<RoutePattern> {

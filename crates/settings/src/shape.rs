@@ -50,6 +50,8 @@ pub(crate) enum Shape {
     Word(&'static [Choice]),
     /// One of these words, or a whole number from the second to the third.
     WordOrCount(&'static [Choice], u64, u64),
+    /// Completions per second, such as `"40/s"`, or a share of the host, such as `"30 %"`.
+    Amount,
     /// A list of the first, of at most the second number of entries.
     List(&'static Shape, usize),
 }
@@ -132,6 +134,7 @@ impl Shape {
             Shape::WordOrCount(words, min, max) => {
                 format!("{}, or a whole number from {min} to {max}", either(words))
             }
+            Shape::Amount => "a rate such as \"40/s\", or a share of the host above 0 and up to 100 %, such as \"30 %\"".to_string(),
             Shape::List(of, max) => format!("a list of at most {max}, each of them {}", of.allowed()),
         }
     }
@@ -162,6 +165,7 @@ impl Shape {
                 let words: Vec<_> = words.iter().map(|choice| format!("`\"{}\"`", choice.word)).collect();
                 format!("{}, or a whole number, {min} to {max}", words.join(", "))
             }
+            Shape::Amount => "`\"40/s\"` or `\"30 %\"`".to_string(),
             Shape::List(of, max) => format!("list, up to {max}, of: {}", of.summary()),
         }
     }
@@ -199,6 +203,7 @@ impl Shape {
             Shape::Host => text(value).filter(|host| is_host(host)).map(owned),
             Shape::Colour => text(value).filter(|colour| is_colour(colour)).map(owned),
             Shape::Text => text(value).map(owned),
+            Shape::Amount => text(value).filter(|text| amount(text).is_some()).map(owned),
             Shape::List(of, max) => {
                 let entries = value.as_array().filter(|entries| entries.len() <= max)?;
                 entries.iter().map(|entry| of.read(entry)).collect::<Option<_>>().map(Checked::List)
@@ -244,6 +249,17 @@ pub fn parse_size(text: &str) -> Option<u64> {
         _ => return None,
     };
     number.parse::<u64>().ok()?.checked_mul(unit)
+}
+
+/// Returns the number that `text` says, such as `40/s` or `30 %`, and whether it is per cent; `None`
+/// if it is neither, or out of range.
+pub(crate) fn amount(text: &str) -> Option<(f64, bool)> {
+    let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| *number > 0.0);
+    match (text.strip_suffix('%'), text.strip_suffix("/s")) {
+        (Some(share), _) => number(share).filter(|share| *share <= 100.0).map(|share| (share, true)),
+        (_, Some(rate)) => number(rate).filter(|rate| *rate <= 1e9).map(|rate| (rate, false)),
+        _ => None,
+    }
 }
 
 fn parse_network(text: &str) -> Option<Checked> {

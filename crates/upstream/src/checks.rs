@@ -57,7 +57,11 @@ async fn check(shared: Arc<Shared>, node: NodeId) {
     // A doubted node must answer: a forwarded port without a server behind it accepts connections,
     // too, and then closes them.
     let must_answer = shared.fleet().is_doubted(node);
+    let began = Instant::now();
     verdict.checked = look(&shared.nodes[node.index()], shared, must_answer).await;
+    if verdict.checked == Checked::Answered {
+        shared.check_took.send_replace(began.elapsed());
+    }
 }
 
 /// Reports the result of a check to the fleet when dropped, so that no check stays under way for

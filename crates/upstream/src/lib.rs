@@ -55,6 +55,7 @@ use pool::IdlePool;
 use request::RequestBody;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use suimon_fleet::{Change, Fleet, Output, Pick};
 use suimon_model::{Instant, NodeId};
 use tokio::sync::{Notify, watch};
@@ -77,6 +78,8 @@ struct Shared {
     is_reached: watch::Sender<bool>,
     /// Wakes [`Upstream::run`] when a node's check becomes due sooner.
     hurry: Notify,
+    /// What the last health check that was answered took.
+    check_took: watch::Sender<Duration>,
 }
 
 /// One node: how to reach it, and the connections to it.
@@ -130,6 +133,7 @@ impl Upstream {
             is_up: watch::Sender::new(true),
             is_reached: watch::Sender::new(true),
             hurry: Notify::new(),
+            check_took: watch::Sender::new(Duration::ZERO),
         };
         Ok(Upstream { shared: Arc::new(shared) })
     }
@@ -183,6 +187,12 @@ impl Upstream {
     /// Returns whether any node is up.
     pub fn is_up(&self) -> bool {
         self.shared.fleet().is_up()
+    }
+
+    /// Returns a receiver that holds what the last health check that was answered took, and is
+    /// notified of each.
+    pub fn watch_checks(&self) -> watch::Receiver<Duration> {
+        self.shared.check_took.subscribe()
     }
 
     /// Returns a receiver that holds whether any node is up, and is notified of changes.

@@ -1,8 +1,8 @@
 //! What the gate is told of routes, kinds of session and settings.
 
-use super::Gatekeeper;
-use suimon_gate::{Adoption, KindParams, RouteMode};
-use suimon_model::{KindId, RouteId};
+use super::{Gatekeeper, Inner};
+use suimon_gate::{Adoption, KindParams, RouteMode, Services};
+use suimon_model::{Duration, Instant, KindId, RouteId};
 use suimon_params::Params;
 use suimon_record::{Event, name_cut};
 use suimon_routes::SHARES;
@@ -65,6 +65,23 @@ impl Gatekeeper {
         inner.gate.declare_kind(now, params)
     }
 
+    /// Declares the services, all of them.
+    pub(crate) fn declare_services(&self, params: &Params) {
+        let services = params.services.for_gate(SHARES);
+        if !services.services.is_empty() {
+            self.with_gate(|inner, now| inner.declare_services(now, services));
+        }
+    }
+
+    /// Takes note of how long the application took to take in a request without any work, beyond
+    /// what it takes alone.
+    pub(crate) fn lag(&self, lag: Duration) {
+        self.with_gate(|inner, now| {
+            inner.note(now, || Event::Lag(lag));
+            inner.gate.handle_lag(lag);
+        });
+    }
+
     /// Puts other settings in force; the kinds of session and the declared routes are the same.
     pub(crate) fn adopt(&self, params: &Params) {
         self.with_gate(|inner, now| {
@@ -85,6 +102,14 @@ impl Gatekeeper {
             };
             inner.note(now, || Event::Adopt(Box::new(adoption.clone())));
             inner.gate.adopt(now, &adoption);
+            inner.declare_services(now, params.services.for_gate(SHARES));
         });
+    }
+}
+
+impl Inner {
+    fn declare_services(&mut self, now: Instant, services: Services) {
+        self.note(now, || Event::Services(Box::new(services.clone())));
+        self.gate.declare_services(now, services);
     }
 }

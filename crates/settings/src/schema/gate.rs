@@ -1,12 +1,14 @@
 //! What is gated, and by which rules: sessions, routes, laws and leases.
 
 use super::DefaultValue::{Is, Required, Unset};
-use super::{DAY, ENTRIES_MAX, Form, HOUR, MINUTE, ROUTES_MAX, SECOND, Section, key};
+use super::{
+    DAY, ENTRIES_MAX, Form, HOUR, MINUTE, ROUTES_MAX, SECOND, SERVICE_ROUTES_MAX, SERVICES_MAX, Section, key,
+};
 use crate::shape::Shape::{
-    Count, Flag, List, Name, Number, Path, Route, RouteAndQuery, Time, UrlPath, Word, WordOrCount,
+    Amount, Count, Flag, List, Name, Number, Path, Route, RouteAndQuery, Time, UrlPath, Word, WordOrCount,
 };
 use suimon_control::{RouteLawKind, SessionLawKind};
-use suimon_gate::{KindMode, QueueOrder, RouteMode};
+use suimon_gate::{DegradationMode, KindMode, QueueOrder, RouteMode};
 use suimon_params::LeaseIssued;
 
 pub(super) const SESSION: Section = Section {
@@ -182,6 +184,75 @@ pub(super) const GATE: Section = Section {
     ],
 };
 
+pub(super) const SERVICE: Section = Section {
+    path: "service",
+    form: Form::Repeated(SERVICES_MAX),
+    doc: "A group of routes and what is wished for it while the host is short of work it can do: see docs/degradation.md. The order in which services are written is the order in which their floors are kept.",
+    keys: &[
+        key("name", Name, Required { example: "\"quote\"" }, "What status, metrics and records call it."),
+        key(
+            "routes",
+            List(&RouteAndQuery, SERVICE_ROUTES_MAX),
+            Required { example: "[\"GET /quote\"]" },
+            "Its routes, written as in route.match; each is in one service at most. One that is no [[route]] is declared by this, with mode = \"enforce\".",
+        ),
+        key(
+            "slowdown",
+            Number(0.01, 100.0),
+            Is("1.0"),
+            "How much it may be slowed relative to the other services: with 1.0 here and 4.0 there, response times over there may grow four times as much, each compared with what its requests take alone.",
+        ),
+        key(
+            "weight",
+            Number(0.01, 100.0),
+            Is("1.0"),
+            "Its part of the host's work, relative to the others', when not all can have what they ask for.",
+        ),
+        key(
+            "floor",
+            Amount,
+            Unset { means: "nothing is kept for it", example: "\"30 %\"" },
+            "What it gets before the others, as long as it asks for that much: completions per second (\"40/s\"), or a share of what the host does at its best (\"30 %\").",
+        ),
+        key(
+            "ceiling",
+            Amount,
+            Unset { means: "no bound", example: "\"60 %\"" },
+            "What it never gets more than, written as floor is, even if nobody else needs the rest.",
+        ),
+        key(
+            "alone",
+            Time(1, HOUR),
+            Unset { means: "it is learned from calm times", example: "\"350ms\"" },
+            "What one of its requests takes in the application when nothing else runs. Worth saying where the application is never calm.",
+        ),
+        key(
+            "pause",
+            Time(0, MINUTE),
+            Is("\"0s\""),
+            "For how long every request is held before it goes on, busy or not: the fixed pause of the papers, for comparison. What a service needs is found without it.",
+        ),
+    ],
+};
+pub(super) const DEGRADATION: Section = Section {
+    path: "degradation",
+    form: Form::Table,
+    doc: "How services share the host when it cannot do all that is asked of it.",
+    keys: &[
+        key(
+            "mode",
+            Word(DegradationMode::CHOICES),
+            Unset { means: "\"off\" without any [[service]], else \"slowdown\"", example: "\"shares\"" },
+            "What the split goes by. Floors and ceilings hold in each of them but \"off\".",
+        ),
+        key(
+            "lag_guard",
+            Flag,
+            Is("false"),
+            "Whether the service with the most work per request gives way while health checks show that the application is late to take in requests: by more than 5 ms over their least. Needs upstream.health.path, of something that is no work.",
+        ),
+    ],
+};
 pub(super) const GATE_PAPER_ROUTE: Section = Section {
     path: "gate.paper_route",
     form: Form::Table,

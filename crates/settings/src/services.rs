@@ -1,0 +1,199 @@
+//! Services: what is wished for groups of routes, and the faults of wishes that contradict each
+//! other.
+
+use crate::Faults;
+use crate::read::{Sections, Values};
+use crate::route::pattern_and_query;
+use crate::shape::amount;
+use suimon_gate::{Amount, DegradationMode, RouteMode, ServiceWish};
+use suimon_params::{DeclaredRoute, DeclaredService, Routes, Services};
+
+/// Reads the services. A route that is in one and was not declared is declared by it.
+pub(crate) fn services(sections: &Sections, routes: &mut Routes, faults: &mut Faults) -> Services {
+    let degradation = sections.once("degradation");
+    let mut services: Vec<DeclaredService> = vec![];
+    // By declared route: the service that has it.
+    let mut owners: Vec<(usize, usize)> = vec![];
+    for (index, values) in sections.repeated("service").iter().enumerate() {
+        let Some(name) = values.given_text("name") else { continue };
+        if services.iter().any(|service| service.name == name) {
+            faults.value(
+                format!("service[{index}].name"),
+                format!("{name:?}"),
+                "unlike those of other services",
+            );
+        }
+        let mut own = vec![];
+        for text in values.given_texts("routes") {
+            let route = place_of(&text, routes);
+            if let Some((_, earlier)) = owners.iter().find(|(owned, _)| *owned == route) {
+                let allowed = format!("in one service only; service[{earlier}] has it, too");
+                faults.value(format!("service[{index}].routes"), format!("{text:?}"), allowed);
+            }
+            owners.push((route, index));
+            own.push(route);
+        }
+        if own.is_empty() {
+            faults.missing(format!("service[{index}].routes"), "a service is the requests of its routes");
+        }
+        services.push(DeclaredService {
+            name: name.to_owned(),
+            routes: own,
+            wish: wish(index, values, faults),
+            pause: values.time("pause"),
+        });
+    }
+    let mode = mode_of(degradation, &services);
+    contradictions(mode, &services, faults);
+    let lag_guard = degradation.flag("lag_guard");
+    if lag_guard && sections.once("upstream.health").given_text("path").is_none() {
+        faults
+            .missing("upstream.health.path", "degradation.lag_guard goes by health checks that are answered");
+    }
+    Services { mode, lag_guard, services }
+}
+
+/// Returns what the split goes by: what is said, else nothing where there is no service, else the
+/// slowdowns.
+fn mode_of(values: &Values, services: &[DeclaredService]) -> DegradationMode {
+    let said = values
+        .given_text("mode")
+        .map(|word| DegradationMode::of(word).expect("the schema takes no other word"));
+    said.unwrap_or(if services.is_empty() { DegradationMode::Off } else { DegradationMode::Slowdown })
+}
+
+/// Returns where among the declared routes the one that `text` names is, declaring it if need be.
+fn place_of(text: &str, routes: &mut Routes) -> usize {
+    let (pattern, query) = pattern_and_query(text);
+    let is_it = |route: &DeclaredRoute| route.pattern == pattern && route.query == query;
+    routes.declared.iter().position(is_it).unwrap_or_else(|| {
+        routes.declared.push(DeclaredRoute { pattern, query, mode: RouteMode::Enforce });
+        routes.declared.len() - 1
+    })
+}
+
+fn wish(index: usize, values: &Values, faults: &mut Faults) -> ServiceWish {
+    let amount = |key: &str| {
+        let text = values.given_text(key)?;
+        Some(match amount(text).expect("the schema takes no other text") {
+            (value, true) => Amount::OfHost(value / 100.0),
+            (value, false) => Amount::PerSecond(value),
+        })
+    };
+    let (floor, ceiling) = (amount("floor"), amount("ceiling"));
+    let contradict = match (floor, ceiling) {
+        (Some(Amount::OfHost(floor)), Some(Amount::OfHost(ceiling)))
+        | (Some(Amount::PerSecond(floor)), Some(Amount::PerSecond(ceiling))) => floor > ceiling,
+        _ => false,
+    };
+    if contradict {
+        let seen = format!("{:?}", values.given_text("ceiling").unwrap_or_default());
+        faults.value(format!("service[{index}].ceiling"), seen, "at least its floor");
+    }
+    ServiceWish {
+        weight: values.number("weight"),
+        floor,
+        ceiling,
+        slowdown: values.number("slowdown"),
+        alone: values.given_time("alone").map(|alone| alone.as_secs_f64()),
+    }
+}
+
+fn contradictions(mode: DegradationMode, services: &[DeclaredService], faults: &mut Faults) {
+    if mode != DegradationMode::Off && services.is_empty() {
+        faults
+            .missing("service", format!("degradation.mode = \"{}\" splits work among services", mode.word()));
+    }
+    let floors: f64 = services
+        .iter()
+        .filter_map(
+            |service| if let Some(Amount::OfHost(share)) = service.wish.floor { Some(share) } else { None },
+        )
+        .sum();
+    if floors > 1.0 + 1e-9 && mode != DegradationMode::Bands {
+        faults.other(format!(
+            "service: their floors are {:.0} % of the host together; at most 100 % can be kept. Lower one, or set degradation.mode = \"bands\", which keeps them in the order written",
+            100.0 * floors
+        ));
+    }
+    if mode == DegradationMode::Bands && services.iter().all(|service| service.wish.floor.is_none()) {
+        faults.missing(
+            "service.floor",
+            "degradation.mode = \"bands\" keeps floors in order, and no service has one",
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Settings;
+
+    fn faults(text: &str) -> String {
+        Settings::parse("test.toml", text).expect_err("it has a fault").to_string()
+    }
+
+    #[test]
+    fn wishes_are_read_and_their_routes_declared() {
+        let text = r#"
+            [[route]]
+            match = "GET /search"
+            mode = 4
+            [[service]]
+            name = "quote"
+            routes = ["GET /quote", "GET /rate"]
+            weight = 3
+            floor = "30 %"
+            [[service]]
+            name = "search"
+            routes = ["GET /search"]
+            slowdown = 4
+            ceiling = "60%"
+            floor = "2/s"
+            pause = "2s"
+            alone = "350ms"
+        "#;
+        let params = Settings::parse("test.toml", text).unwrap().proxy;
+        let names: Vec<_> = params.routes.declared.iter().map(super::DeclaredRoute::name).collect();
+        assert_eq!(names, ["GET /search", "GET /quote", "GET /rate"]);
+        assert_eq!(params.services.mode, super::DegradationMode::Slowdown);
+        let [quote, search] = &params.services.services[..] else { panic!("two services") };
+        assert_eq!((&quote.routes[..], &search.routes[..]), (&[1, 2][..], &[0][..]));
+        assert_eq!(quote.wish.floor, Some(super::Amount::OfHost(0.3)));
+        assert_eq!(search.wish.floor, Some(super::Amount::PerSecond(2.0)));
+        assert_eq!((search.wish.slowdown, search.wish.alone), (4.0, Some(0.35)));
+        assert_eq!(search.pause.as_secs(), 2);
+    }
+
+    #[test]
+    fn without_a_service_nothing_is_split() {
+        let services = Settings::parse("test.toml", "").unwrap().proxy.services;
+        assert_eq!((services.mode, services.services.len()), (super::DegradationMode::Off, 0));
+    }
+
+    #[test]
+    fn wishes_that_contradict_each_other_are_faults() {
+        let two = |one: &str, other: &str| {
+            format!(
+                "[[service]]\nname = \"a\"\nroutes = [\"GET /a\"]\n{one}\n[[service]]\nname = \"b\"\nroutes = [\"GET /b\"]\n{other}\n"
+            )
+        };
+        let over = faults(&two("floor = \"70 %\"", "floor = \"40 %\""));
+        assert!(over.contains("110 %") && over.contains("bands"), "{over}");
+        let no_floor = faults(&format!("[degradation]\nmode = \"bands\"\n{}", two("", "")));
+        assert!(no_floor.contains("service.floor"), "{no_floor}");
+        let none = faults("[degradation]\nmode = \"shares\"\n");
+        assert!(none.contains("splits work among services"), "{none}");
+        let twice = faults(&two("", "").replace("GET /b", "GET /a"));
+        assert!(twice.contains("in one service only"), "{twice}");
+        let upside_down = faults(&two("floor = \"50 %\"\nceiling = \"20 %\"", ""));
+        assert!(upside_down.contains("at least its floor"), "{upside_down}");
+        let same = faults(&two("", "").replace("\"b\"", "\"a\""));
+        assert!(same.contains("service[1].name"), "{same}");
+        for bad in ["0 %", "101 %", "-1/s", "many", "5"] {
+            let bad = faults(&two(&format!("floor = \"{bad}\""), ""));
+            assert!(bad.contains("a rate such as"), "{bad}");
+        }
+        let empty = faults("[[service]]\nname = \"a\"\nroutes = []\n");
+        assert!(empty.contains("requests of its routes"), "{empty}");
+    }
+}
