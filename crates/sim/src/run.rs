@@ -216,7 +216,7 @@ impl<'a> Run<'a> {
                 self.gate.handle_timeout(now);
                 self.drain_gate(now)?;
                 for route in 0..self.outcome.gate_routes {
-                    self.checker.no_idle_slot(RouteId(route as u32), &self.gate)?;
+                    self.checker.no_idle_slot(now, RouteId(route as u32), &self.gate)?;
                 }
             }
             // Obsolete: the node has changed since, or the gate has woken earlier.
@@ -326,7 +326,7 @@ impl<'a> Run<'a> {
                 self.answered(now, index, if work.fails { Answer::Failed } else { Answer::Passed });
             }
             self.drain_gate(now)?;
-            self.checker.no_idle_slot(work.gate_route, &self.gate)?;
+            self.checker.no_idle_slot(now, work.gate_route, &self.gate)?;
         }
         self.wake_node(node);
         Ok(())
@@ -447,6 +447,9 @@ fn gate(scenario: &Scenario, seed: u64, laws: &Laws, cpu: &Utilisation) -> (Gate
                 gate.declare_kind_with_law(now, kind.params.clone(), other.law(&site, id, now))
             }
         };
+    }
+    if !laws.whole {
+        gate.declare_services(now, setup.services.clone());
     }
     (gate, modes.len())
 }

@@ -122,6 +122,8 @@ pub struct GateSetup {
     pub kinds: Vec<KindSetup>,
     /// By kind of journey: the kind of session it begins.
     pub kind_of: Vec<KindId>,
+    /// The services, and what their split goes by.
+    pub services: suimon_gate::Services,
     /// Whether client disconnects go unnoticed: the request keeps its place, and is worked on as if
     /// its client still waited, as in servers that do not watch their connections.
     pub unaware: bool,

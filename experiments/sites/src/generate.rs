@@ -56,6 +56,7 @@ fn draw(number: u64, rng: &mut Rng) -> Scenario {
         params: Params { cores: machine.cores.ceil() as u32, ..Params::default() },
         kind_of: vec![KindId(0); steps.len()],
         kinds: vec![kind],
+        services: suimon_gate::Services::default(),
         unaware: false,
     };
     let mut site = Scenario {

@@ -247,6 +247,7 @@ fn assemble(name: SiteName, draft: &Draft, rng: &mut Rng) -> Option<Scenario> {
             params: Params { cores: draft.machine.cores.ceil() as u32, ..Params::default() },
             kind_of: draft.kind_of.iter().map(|kind| KindId(*kind)).collect(),
             kinds: (0..kinds).map(kind).collect(),
+            services: suimon_gate::Services::default(),
             unaware: false,
         },
         warm_up: Duration::ZERO,

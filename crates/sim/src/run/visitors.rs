@@ -107,7 +107,7 @@ impl Run<'_> {
             self.at(now + patience, Event::GiveUp(index, request));
         }
         self.drain_gate(now)?;
-        self.checker.no_idle_slot(arrival.route, &self.gate)
+        self.checker.no_idle_slot(now, arrival.route, &self.gate)
     }
 
     pub(super) fn give_up(&mut self, now: Instant, index: usize, request: RequestId) -> Result<(), String> {
