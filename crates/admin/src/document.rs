@@ -7,7 +7,7 @@ use crate::{Source, metrics};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::time::Duration;
-use suimon_gate::{KindView, RouteView, Snapshot};
+use suimon_gate::{KindView, RouteView, ServiceStanding, ServiceView, Snapshot};
 use suimon_model::{Instant, NodeId, Reason, RouteId};
 use suimon_proxy::{LearnedView, LineCommand, LineCounts, LineError, LineReport};
 use suimon_proxy::{RouteReport, Times, UpstreamNodeView, View};
@@ -124,6 +124,8 @@ impl Source for OneOfEverything {
             added: times.clone(),
             gate: RouteView { limit: Some(1), ..RouteView::default() },
         };
+        let standing = ServiceStanding { slowdown: Some(1.0), cap: Some(1.0), ..ServiceStanding::default() };
+        let service = ServiceView { name: "quote".to_owned(), standing, ..ServiceView::default() };
         View {
             uptime: Duration::ZERO,
             connections_open: 0,
@@ -146,6 +148,7 @@ impl Source for OneOfEverything {
             gate: Snapshot {
                 routes: Vec::new(),
                 kinds: Vec::new(),
+                services: vec![service],
                 waiting: 0,
                 in_flight: 0,
                 suspended: 0,

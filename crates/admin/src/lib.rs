@@ -37,8 +37,8 @@ pub use listener::CONNECTIONS_MAX;
 pub use names::{LEARNED_PATH, STATE_PATH, WAITING_ROOM_PATH};
 pub use routes::{Params, serve};
 pub use state::{
-    DecisionState, KindState, NodeState, Percentiles, Rates, RecalledState, Refusals, RouteState, State,
-    Totals, WaitState,
+    DecisionState, KindState, NodeState, Percentiles, Rates, RecalledState, Refusals, RouteState,
+    ServiceState, State, Totals, WaitState,
 };
 pub use verdict::Verdict;
 

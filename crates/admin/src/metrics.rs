@@ -4,6 +4,7 @@
 use crate::names;
 use crate::text::{Exposition, Family, Labels, Metric};
 use crate::{Source, process, state};
+use suimon_gate::ServiceView;
 use suimon_proxy::UpstreamNodeView;
 use suimon_proxy::{BUCKETS, LineCounts, RouteReport, Times, View, WAIT_BUCKETS};
 
@@ -18,6 +19,7 @@ pub(crate) fn render(source: &dyn Source, version: &str) -> String {
     out.single(names::READY, flag(ready));
     whole(&mut out, &view);
     routes(&mut out, &view);
+    services(&mut out, &view);
     kinds(&mut out, &view);
     lines(&mut out, &view);
     line_waits(&mut out, &view);
@@ -124,6 +126,27 @@ fn with_http_labels(name: &str, write: impl FnOnce(Labels<'_>)) {
 fn distribution(family: &mut Family<'_>, labels: Labels<'_>, times: &Times) {
     if times.count() > 0 {
         family.histogram(labels, &BUCKETS, &times.counts, times.sum_seconds);
+    }
+}
+
+fn services(out: &mut Exposition, view: &View) {
+    let mut each = |metric: Metric, value: fn(&ServiceView) -> Option<f64>| {
+        let mut family = out.family(metric);
+        for service in &view.gate.services {
+            if let Some(value) = value(service) {
+                family.value(&[("service", &service.name)], value);
+            }
+        }
+    };
+    each(names::SERVICE_SLOWDOWN, |service| service.standing.slowdown);
+    each(names::SERVICE_SLOWDOWN_WISHED, |service| Some(service.wish.slowdown));
+    each(names::SERVICE_SHARE, |service| Some(service.standing.share));
+    each(names::SERVICE_CAP, |service| service.standing.cap);
+    each(names::SERVICE_PAUSE, |service| Some(service.pause_seconds));
+    let mut binding = out.family(names::SERVICE_BINDING);
+    for service in &view.gate.services {
+        let word = service.standing.binding.word();
+        binding.value(&[("service", &service.name), ("binding", word)], 1.0);
     }
 }
 

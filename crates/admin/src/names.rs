@@ -94,6 +94,14 @@ metrics! {
     LINE_WAITED_SECONDS = Histogram "suimon_line_wait_seconds", "Actual waits of the same visitors.";
     LINE_MOVING = Gauge "suimon_line_moving", "1 if the line moves; 0 if it is paused, closed or not open yet.";
 
+    // By service.
+    SERVICE_SLOWDOWN = Gauge "suimon_service_slowdown_ratio", "How many times as long as alone a request of the service takes, waiting included; absent while unknown or idle.";
+    SERVICE_SLOWDOWN_WISHED = Gauge "suimon_service_wished_slowdown_ratio", "How much the service may be slowed, relative to the others, as declared.";
+    SERVICE_SHARE = Gauge "suimon_service_effort_ratio", "Work the service does, as a share of what the host does at its best.";
+    SERVICE_CAP = Gauge "suimon_service_cap_requests", "Mean number of requests of the service in the application that it is held to; absent if there is none.";
+    SERVICE_PAUSE = Gauge "suimon_service_pause_seconds", "Pause that each request of the service gets: the declared one, and what a cap below one comes to.";
+    SERVICE_BINDING = Gauge "suimon_service_binding", "1 for what binds the service: label binding, of free, split, ceiling, patience, no_effect, unknown, lag.";
+
     // By node of the application.
     NODE_UP = Gauge "suimon_node_up", "1 if the node receives new requests.";
     NODE_IN_FLIGHT = Gauge "suimon_node_in_flight_requests", "Requests at the node.";

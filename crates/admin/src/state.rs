@@ -9,7 +9,7 @@ use crate::windows::{KindTotals, LONG_S, RouteTimes, SHORT_S, Windows};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
-use suimon_gate::{Counts, GateState, KindView};
+use suimon_gate::{Amount, Counts, GateState, KindView, ServiceView};
 use suimon_model::{Record, RouteId, Subject};
 use suimon_proxy::UpstreamNodeView;
 use suimon_proxy::{BUCKETS, LineCounts, RouteReport, Times, View, WAIT_BUCKETS};
@@ -46,6 +46,9 @@ pub struct State {
     pub kinds: Vec<KindState>,
     /// Every gated route.
     pub routes: Vec<RouteState>,
+    /// Every service, in the order in which floors are kept; empty where none is declared.
+    #[serde(default)]
+    pub services: Vec<ServiceState>,
     /// All ungated requests together.
     pub ungated: RouteState,
     /// Length of the window that the times of routes are measured in, seconds.
@@ -295,6 +298,46 @@ pub struct Percentiles {
     pub p99: Option<f64>,
 }
 
+/// One service.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ServiceState {
+    /// Its name.
+    pub name: String,
+    /// Its routes.
+    pub routes: Vec<String>,
+    /// What is wished for it: its weight, floor and ceiling, and how much it may be slowed relative
+    /// to the others.
+    pub weight: f64,
+    /// See `weight`; absent: none.
+    pub floor: Option<String>,
+    /// See `weight`; absent: none.
+    pub ceiling: Option<String>,
+    /// See `weight`.
+    pub slowdown_wished: f64,
+    /// How many times as long as alone a request takes, waiting included; absent while unknown or
+    /// idle.
+    pub slowdown: Option<f64>,
+    /// The work it does, as a share of what the host does at its best.
+    pub share: f64,
+    /// The work it does, processor seconds per second at most.
+    pub effort: f64,
+    /// Completions per second.
+    pub rate: f64,
+    /// The mean number of its requests in the application that it is held to; absent: none.
+    pub cap: Option<f64>,
+    /// The pause that each request gets, milliseconds: the declared one, and what a cap below one
+    /// comes to.
+    pub pause_ms: f64,
+    /// Requests in the application.
+    pub in_flight: usize,
+    /// Requests in the queues of its routes.
+    pub waiting: usize,
+    /// What binds it.
+    pub binding: String,
+    /// The same as a sentence.
+    pub explanation: String,
+}
+
 /// One node of the application.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct NodeState {
@@ -395,6 +438,7 @@ impl State {
             probing,
             kinds,
             routes: routes(&view, windows),
+            services: services(&view),
             ungated: route_state(&view.ungated, &windows.route_times(&view.ungated, &view, None)),
             route_times_window_seconds: windows.route_seconds(&view),
             nodes: node_states,
@@ -587,6 +631,34 @@ fn route_state(route: &RouteReport, times: &RouteTimes) -> RouteState {
     }
 }
 
+fn services(view: &View) -> Vec<ServiceState> {
+    let amount = |amount: Option<Amount>| {
+        amount.map(|amount| match amount {
+            Amount::PerSecond(rate) => format!("{rate}/s"),
+            Amount::OfHost(share) => format!("{} %", 100.0 * share),
+        })
+    };
+    let service = |service: &ServiceView| ServiceState {
+        name: service.name.clone(),
+        routes: service.routes.iter().map(|route| route_name(view, *route)).collect(),
+        weight: service.wish.weight,
+        floor: amount(service.wish.floor),
+        ceiling: amount(service.wish.ceiling),
+        slowdown_wished: service.wish.slowdown,
+        slowdown: service.standing.slowdown.and_then(finite),
+        share: finite(service.standing.share).unwrap_or(0.0),
+        effort: finite(service.standing.effort).unwrap_or(0.0),
+        rate: finite(service.standing.rate).unwrap_or(0.0),
+        cap: service.standing.cap,
+        pause_ms: finite(1e3 * service.pause_seconds).unwrap_or(0.0),
+        in_flight: service.in_flight,
+        waiting: service.waiting,
+        binding: service.standing.binding.word().to_string(),
+        explanation: service.standing.binding.means().to_string(),
+    };
+    view.gate.services.iter().map(service).collect()
+}
+
 fn node_state(node: &UpstreamNodeView) -> NodeState {
     NodeState {
         address: node.address.clone(),
@@ -605,6 +677,10 @@ fn node_state(node: &UpstreamNodeView) -> NodeState {
 fn decision_state(view: &View, id: u64, started_at: f64, record: &Record) -> DecisionState {
     let (subject, name) = match record.subject {
         Subject::Route(route) => ("route", route_name(view, route)),
+        Subject::Service(id) => (
+            "service",
+            view.gate.services.get(id.index()).map_or_else(String::new, |service| service.name.clone()),
+        ),
         Subject::Kind(kind) => {
             ("kind", view.kinds.get(kind.index()).map_or_else(String::new, |(name, _)| name.clone()))
         }
@@ -756,6 +832,7 @@ pub(crate) mod tests {
             recalled: None,
             gate: Snapshot {
                 routes: vec![],
+                services: vec![],
                 kinds: vec![],
                 waiting: 0,
                 suspended: 0,

@@ -110,6 +110,7 @@ impl Source for Fixed {
             }),
             gate: Snapshot {
                 routes: vec![],
+                services: vec![],
                 kinds: vec![],
                 waiting: 7,
                 in_flight: 3,

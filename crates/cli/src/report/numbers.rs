@@ -53,11 +53,12 @@ pub(super) fn abandoned(timeline: &Timeline) -> u64 {
     timeline.bins.iter().map(|bin| bin.abandoned).sum()
 }
 
-/// Returns the name of a route or a kind.
+/// Returns the name of a route, a kind or a service.
 pub(super) fn name(timeline: &Timeline, of: TimelineSubject) -> &str {
     match of {
         TimelineSubject::Route(place) => timeline.routes.get(place).map_or("", |route| route.name.as_str()),
         TimelineSubject::Kind(place) => timeline.kinds.get(place).map_or("", String::as_str),
+        TimelineSubject::Service(place) => timeline.services.get(place).map_or("", String::as_str),
     }
 }
 

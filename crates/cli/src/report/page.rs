@@ -323,7 +323,11 @@ fn reasons(timeline: &Timeline) -> String {
         reasons.into_iter().take(REASONS_MAX).map(line).collect::<String>()
     };
     let item = |(of, _): &(TimelineSubject, u64)| {
-        let what = if let TimelineSubject::Route(_) = of { "limit" } else { "interval" };
+        let what = match of {
+            TimelineSubject::Route(_) => "limit",
+            TimelineSubject::Kind(_) => "interval",
+            TimelineSubject::Service(_) => "cap",
+        };
         format!("<li><i>{}</i> {what}{}</li>\n", escape(name(timeline, *of)), of_one(*of))
     };
     let mut items: String = subjects.iter().take(ROUTES_MAX).map(item).collect();
@@ -357,6 +361,8 @@ fn item(timeline: &Timeline, change: &Change) -> String {
         _ if !value.is_finite() => "none".to_owned(),
         Quantity::Limit => count(value),
         Quantity::Moving => if value == 0.0 { "stands still" } else { "moves" }.to_owned(),
+        Quantity::Cap if value == 0.0 => "none".to_owned(),
+        Quantity::Cap => format!("{value:.2}"),
         Quantity::Interval if value == 0.0 => "open".to_owned(),
         Quantity::Interval => time(value),
     };

@@ -1,7 +1,7 @@
 //! A gateway's state as lines for people, the most important first.
 
 use crate::terminal::{Colour, Line, Size, wrapped};
-use suimon_admin::{DecisionState, KindState, NodeState, RouteState, State};
+use suimon_admin::{DecisionState, KindState, NodeState, RouteState, ServiceState, State};
 use suimon_statistics::table::{Align, columns};
 
 /// The most routes shown: first those with most queued or in-flight requests, then those with most
@@ -78,6 +78,7 @@ fn draw(state: &State, layout: &Layout) -> Vec<Line> {
         );
     }
     section(&mut lines, "Routes", &routes(state, layout.routes));
+    section(&mut lines, "Services", &services(&state.services));
     section(&mut lines, "Application", &nodes(&state.nodes, layout.nodes));
     section(&mut lines, "Refused", &refusals(state, layout.refusals));
     section(&mut lines, "Last decisions", &last_decisions(state, layout.decisions));
@@ -314,6 +315,46 @@ fn routes(state: &State, most: usize) -> String {
         text.push_str(&format!("  and {} quieter ones\n", busiest.len() - shown));
     }
     text
+}
+
+/// Returns each service with its wish, what it has now, and what binds it.
+fn services(services: &[ServiceState]) -> String {
+    if services.is_empty() {
+        return String::new();
+    }
+    let mut rows = vec![row(&[
+        "service",
+        "wish",
+        "slowed",
+        "share",
+        "done/s",
+        "cap",
+        "pause",
+        "in flight",
+        "waiting",
+        "bound by",
+    ])];
+    for service in services {
+        let mut wish = vec![format!("× {}", service.slowdown_wished)];
+        if (service.weight - 1.0).abs() > f64::EPSILON {
+            wish.push(format!("weight {}", service.weight));
+        }
+        wish.extend(service.floor.iter().map(|floor| format!("≥ {floor}")));
+        wish.extend(service.ceiling.iter().map(|ceiling| format!("≤ {ceiling}")));
+        rows.push(vec![
+            short(&service.name, NAME_COLUMNS),
+            wish.join(", "),
+            service.slowdown.map_or_else(|| "–".to_owned(), |slowdown| format!("× {slowdown:.1}")),
+            format!("{:.0} %", 100.0 * service.share),
+            rate(service.rate),
+            service.cap.map_or_else(|| "none".to_owned(), |cap| format!("{cap:.2}")),
+            if service.pause_ms > 0.0 { time(1e-3 * service.pause_ms) } else { "none".to_owned() },
+            service.in_flight.to_string(),
+            service.waiting.to_string(),
+            service.binding.replace('_', " "),
+        ]);
+    }
+    columns(&[Left, Left, Right, Right, Right, Right, Right, Right, Right, Left], &rows)
 }
 
 fn nodes(nodes: &[NodeState], most: usize) -> String {

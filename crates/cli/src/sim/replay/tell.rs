@@ -158,6 +158,7 @@ fn decision(record: &Record, figures: &Figures) -> Value {
             .get(route.index())
             .map_or_else(|| format!("route {}", route.0), |known| known.name.clone()),
         Subject::Kind(kind) => format!("kind {}", kind.0),
+        Subject::Service(service) => format!("service {}", service.0),
     };
     let signals: serde_json::Map<String, Value> =
         record.signals.iter().map(|(name, value)| (name.to_string(), json!(value))).collect();

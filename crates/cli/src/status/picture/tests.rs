@@ -75,6 +75,7 @@ fn state() -> State {
             count: 3,
         }],
         probing: Some("GET /search".to_string()),
+        services: vec![],
         kinds: vec![KindState {
             name: "visit".to_string(),
             open: false,
