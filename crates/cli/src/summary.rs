@@ -33,6 +33,11 @@ pub(crate) fn of_settings(settings: &Settings) -> Lines {
     lines.push(("let in", session_law(settings)));
     lines.push(("limits", route_law(settings)));
     lines.push(("routes", routes(settings)));
+    let services = &settings.proxy.services;
+    if !services.services.is_empty() {
+        let names = listed(&services.services, |service| service.name.clone());
+        lines.push(("services", format!("{names}: {} ({})", services.mode.means(), services.mode.word())));
+    }
     lines.push(("leases", leases(settings)));
     let admin =
         settings.admin_listen.map_or_else(|| "off".to_string(), |address| format!("http://{address}"));

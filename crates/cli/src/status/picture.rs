@@ -400,6 +400,8 @@ fn decision_row(state: &State, decision: &DecisionState) -> Vec<String> {
         None => "none".to_string(),
         Some(0.0) if decision.quantity == "interval" => "open".to_string(),
         Some(value) if decision.quantity == "interval" => time(value),
+        Some(0.0) if decision.quantity == "cap" => "none".to_string(),
+        Some(value) if decision.quantity == "cap" => format!("{value:.2}"),
         Some(value) => format!("{value:.0}"),
     };
     let signal = |(name, value): (&String, &Option<f64>)| match (&decision.for_route, name.as_str()) {
