@@ -1,20 +1,15 @@
 package org.suimon.shop;
 
 import java.io.ByteArrayInputStream;
-import java.io.IOException;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
 import java.util.Locale;
-import javax.xml.XMLConstants;
-import javax.xml.parsers.DocumentBuilder;
-import javax.xml.parsers.DocumentBuilderFactory;
-import javax.xml.parsers.ParserConfigurationException;
 import org.w3c.dom.Document;
 import org.w3c.dom.Element;
 import org.w3c.dom.Node;
-import org.xml.sax.SAXException;
+import org.xml.sax.InputSource;
 
 /**
  * The heavy page's work, as if the shop asked several suppliers, each with a catalogue of its own: every pass parses
@@ -56,7 +51,7 @@ final class CatalogueSearch {
             if (kept.size() == held) {
                 kept.removeFirst();
             }
-            kept.addLast(candidates(parse(), needle));
+            kept.addLast(candidates(Dom.parse(new InputSource(new ByteArrayInputStream(xml))), needle));
         }
         return kept.stream()
                 .flatMap(List::stream)
@@ -65,20 +60,6 @@ final class CatalogueSearch {
                 .distinct()
                 .limit(MATCHES_A_PASS)
                 .toList();
-    }
-
-    private Document parse() {
-        try {
-            DocumentBuilderFactory factory = DocumentBuilderFactory.newDefaultNSInstance();
-            factory.setFeature(XMLConstants.FEATURE_SECURE_PROCESSING, true);
-            factory.setFeature("http://apache.org/xml/features/disallow-doctype-decl", true);
-            // Deferred nodes would leave part of the tree unbuilt until somebody looks.
-            factory.setFeature("http://apache.org/xml/features/dom/defer-node-expansion", false);
-            DocumentBuilder builder = factory.newDocumentBuilder();
-            return builder.parse(new ByteArrayInputStream(xml));
-        } catch (ParserConfigurationException | SAXException | IOException impossible) {
-            throw new IllegalStateException("our own catalogue is well-formed and in memory", impossible);
-        }
     }
 
     private static List<Candidate> candidates(Document document, String needle) {

@@ -1,14 +1,10 @@
 package org.suimon.shop;
 
-import java.io.IOException;
 import java.nio.file.Path;
-import javax.xml.XMLConstants;
-import javax.xml.parsers.DocumentBuilderFactory;
-import javax.xml.parsers.ParserConfigurationException;
 import org.w3c.dom.Document;
 import org.w3c.dom.NamedNodeMap;
 import org.w3c.dom.Node;
-import org.xml.sax.SAXException;
+import org.xml.sax.InputSource;
 
 /**
  * The papers' heavy job: parses an XML file into a DOM and walks all of its nodes
@@ -63,7 +59,7 @@ final class HeavyJob {
 
     /** Does the job, with the pauses that belong inside it. */
     Result run(Pause pause) throws InterruptedException {
-        Document document = parse();
+        Document document = Dom.parse(new InputSource(xml.toUri().toString()));
         long checksum = 0;
         long paused = 0;
         int nodes = 0;
@@ -75,18 +71,5 @@ final class HeavyJob {
             paused += pause.between();
         }
         return new Result(nodes, checksum, paused);
-    }
-
-    private Document parse() {
-        try {
-            DocumentBuilderFactory factory = DocumentBuilderFactory.newDefaultNSInstance();
-            factory.setFeature(XMLConstants.FEATURE_SECURE_PROCESSING, true);
-            factory.setFeature("http://apache.org/xml/features/disallow-doctype-decl", true);
-            // Deferred nodes would move a part of parsing into the first walk.
-            factory.setFeature("http://apache.org/xml/features/dom/defer-node-expansion", false);
-            return factory.newDocumentBuilder().parse(xml.toFile());
-        } catch (ParserConfigurationException | SAXException | IOException impossible) {
-            throw new IllegalStateException("our own file is there and well-formed", impossible);
-        }
     }
 }
