@@ -396,8 +396,14 @@ impl<'a> Run<'a> {
     }
 
     fn at(&mut self, when: Instant, event: Event) {
+        let order = self.next_order();
+        self.heap.push(Reverse((when, order, event)));
+    }
+
+    /// Returns the next of the numbers by which events of one moment are ordered.
+    fn next_order(&mut self) -> u64 {
         self.order += 1;
-        self.heap.push(Reverse((when, self.order, event)));
+        self.order
     }
 
     fn conclude(mut self, last: Instant) -> RunResult {

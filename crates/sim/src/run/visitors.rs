@@ -2,6 +2,7 @@
 //! and return.
 
 use super::{Event, PLACES, Run};
+use std::cmp::Reverse;
 use suimon_gate::{Arrival, InLine, Membership};
 use suimon_line::{Position, PositionStatus};
 use suimon_model::{Duration, Instant, KindId, RequestId, Rng, SessionId};
@@ -103,10 +104,13 @@ impl Run<'_> {
         self.checker.arrived(request, &arrival);
         self.users[index].as_mut().expect("a user who asks is there").request = Some(request);
         self.owners.insert(request, index);
-        if let Some(patience) = patience {
-            self.at(now + patience, Event::GiveUp(index, request));
-        }
+        let order = self.next_order();
         self.drain_gate(now)?;
+        // Most are answered by now where many are refused, and need no event in a minute.
+        let waits = |user: &User| user.request == Some(request);
+        if let Some(patience) = patience.filter(|_| self.users[index].as_ref().is_some_and(waits)) {
+            self.heap.push(Reverse((now + patience, order, Event::GiveUp(index, request))));
+        }
         self.checker.no_idle_slot(now, arrival.route, &self.gate)
     }
 
