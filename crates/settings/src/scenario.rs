@@ -179,13 +179,14 @@ fn scenario(name: String, table: &Table) -> Result<Scenario, Faults> {
     }
     let changes = reader.changes(table, machine.clone(), &routes, &workload.kinds, warm_up + measure);
     let gate = gate_setup(&served, &names, &steps, machine.cores * f64::from(nodes));
+    let services: Vec<&str> = gate.services.services.iter().map(|service| service.name.as_str()).collect();
     let question = table.get("question");
     let question =
         question.and_then(|question| reader.text("question", question)).unwrap_or_default().to_owned();
     let scenario = Scenario {
         question,
         seeds: reader.seeds(table.get("seeds")),
-        expect: reader.expected(table.get("expect"), (warm_up + measure).as_secs_f64()),
+        expect: reader.expected(table.get("expect"), (warm_up + measure).as_secs_f64(), &services),
         name,
         workload,
         routes,

@@ -23,6 +23,7 @@ mod outcome;
 pub mod replay;
 mod run;
 mod scenario;
+mod services;
 mod utilisation;
 
 pub use check::Violation;
@@ -33,4 +34,5 @@ pub use others::{OtherRoutes, OtherSessions, Site};
 pub use outcome::{Gates, RECORDS_MAX, RunResult, Sample, Summary};
 pub use run::{run, run_knowing};
 pub use scenario::{Change, Cost, GateSetup, KindSetup, Route, Scenario, SiteState, What};
+pub use services::{ServiceFigures, ServiceSecond, ServiceSeries};
 pub use utilisation::Utilisation;

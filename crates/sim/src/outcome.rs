@@ -3,6 +3,7 @@
 
 use crate::laws::Laws;
 use crate::scenario::Scenario;
+use crate::services::ServiceSeries;
 use serde::Serialize;
 use suimon_gate::{Knowledge, Learned, Snapshot};
 use suimon_model::{Duration, Instant, Record};
@@ -36,6 +37,8 @@ pub struct RunResult {
     pub session_time: Histogram,
     /// What the visitors saw, second by second from the start.
     pub seconds: Vec<Second>,
+    /// What was done for each service.
+    pub services: ServiceSeries,
     /// The gate and the machine, about once per second.
     pub series: Vec<Sample>,
     /// Sessions per second that were reachable, for each second.
@@ -183,6 +186,7 @@ impl RunResult {
             steps: vec![],
             session_time: Histogram::default(),
             seconds: vec![],
+            services: ServiceSeries::new(scenario),
             series: vec![],
             reachable: vec![],
             bound: vec![],

@@ -1,7 +1,7 @@
 //! The answer to a question: its runs, and what follows from all of them.
 
 use super::question::{Contender, Question, quoted};
-use suimon_sim::{Band, RunResult, Sample, Scenario, Summary, Violation};
+use suimon_sim::{Band, RunResult, Sample, Scenario, ServiceFigures, Summary, Violation};
 
 /// One run.
 #[derive(Clone, Debug)]
@@ -35,6 +35,8 @@ pub(super) struct Played {
     pub(super) bound: Vec<f64>,
     /// From and to, in seconds from the start.
     pub(super) counted: (f64, f64),
+    /// Name and figures of each service, over the measured time.
+    pub(super) services: Vec<(String, ServiceFigures)>,
     /// By kind of journey, then by step.
     pub(super) failures: Vec<Vec<u64>>,
     pub(super) trace: u64,
@@ -53,6 +55,10 @@ impl End {
             bands: scenario.expect.iter().map(judged).collect(),
             completed: outcome.seconds.iter().map(|second| second.completed).collect(),
             counted: outcome.counted,
+            services: {
+                let (from, to) = outcome.counted;
+                outcome.services.names.iter().cloned().zip(outcome.services.between(from, to)).collect()
+            },
             failures: outcome
                 .steps
                 .iter()

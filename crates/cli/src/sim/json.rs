@@ -3,7 +3,7 @@
 use super::answer::{Answer, End, Run};
 use super::question::Contender;
 use serde::Serialize;
-use suimon_sim::{Band, Summary};
+use suimon_sim::{Band, ServiceFigures, Summary};
 
 /// All results.
 #[derive(Clone, Debug, Serialize)]
@@ -61,6 +61,8 @@ struct PlayedNumbers {
     bands: Vec<BandNumbers>,
     /// The time counted, from and to, in seconds from the start.
     counted_s: (f64, f64),
+    /// By service, in the order of the file; empty where none is declared.
+    services: Vec<ServiceNumbers>,
     /// Failures by kind of journey, then by step.
     failures_by_step: Vec<Vec<u64>>,
     /// Sessions completed, second by second from the start.
@@ -72,8 +74,18 @@ struct PlayedNumbers {
 }
 
 #[derive(Clone, Debug, Serialize)]
+struct ServiceNumbers {
+    name: String,
+    #[serde(flatten)]
+    figures: ServiceFigures,
+}
+
+#[derive(Clone, Debug, Serialize)]
 struct BandNumbers {
     metric: &'static str,
+    /// The service that it is of, if it is not of the whole run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service: Option<String>,
     /// From and to, in seconds from the start, if it is not the time counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     between_s: Option<(f64, f64)>,
@@ -123,6 +135,7 @@ fn numbers(contender: &Contender, run: &Run, expect: &[Band]) -> RunNumbers {
     };
     let band = |(band, (value, held)): (&Band, &(f64, bool))| BandNumbers {
         metric: band.metric.key(),
+        service: band.service.as_ref().map(|(_, name)| name.clone()),
         between_s: band.between,
         min: band.min,
         max: band.max,
@@ -133,6 +146,9 @@ fn numbers(contender: &Contender, run: &Run, expect: &[Band]) -> RunNumbers {
         summary: played.summary,
         bands: expect.iter().zip(&played.bands).map(band).collect(),
         counted_s: played.counted,
+        services: (played.services.iter().cloned())
+            .map(|(name, figures)| ServiceNumbers { name, figures })
+            .collect(),
         failures_by_step: played.failures.clone(),
         completed_by_second: played.completed.clone(),
         trace: format!("{:016x}", played.trace),

@@ -61,6 +61,7 @@ fn one(page: &mut String, number: usize, answer: &Answer<'_>) -> Result {
     writeln!(page, "<p class=\"soft\">{}.</p>", escape(&capitalised(&circumstances)))?;
     expected(page, answer)?;
     laws(page, answer)?;
+    services(page, answer)?;
     page.push_str("</section>\n");
     figures(page, answer)
 }
@@ -113,6 +114,29 @@ fn laws(page: &mut String, answer: &Answer<'_>) -> Result {
         page.push_str("</tr>\n");
     }
     writeln!(page, "</tbody>\n</table>\n<p class=\"soft\">{LEGEND}</p>")
+}
+
+/// Writes a table with a row per law and service, if there are services.
+fn services(page: &mut String, answer: &Answer<'_>) -> Result {
+    let rows = table::services(answer);
+    let Some((head, rows @ [_, ..])) = rows.split_first() else { return Ok(()) };
+    page.push_str("<table class=\"laws\">\n<thead><tr>");
+    for name in head {
+        write!(page, "<th scope=\"col\">{name}</th>")?;
+    }
+    page.push_str("</tr></thead>\n<tbody>\n");
+    for row in rows {
+        page.push_str("<tr>");
+        for (name, cell) in head.iter().zip(row) {
+            write!(page, "<td data-name=\"{name}\">{}</td>", escape(cell))?;
+        }
+        page.push_str("</tr>\n");
+    }
+    writeln!(
+        page,
+        "</tbody>\n</table>\n<p class=\"soft\">slowed: response time ÷ time alone; share: of the \
+         processor seconds of all services. Means over the seeds.</p>"
+    )
 }
 
 fn figures(page: &mut String, answer: &Answer<'_>) -> Result {

@@ -6,7 +6,7 @@ use crate::numbers::{count, rate, share, time};
 use crate::summary;
 use crate::terminal;
 use suimon_settings::duration;
-use suimon_sim::Metric;
+use suimon_sim::{Metric, ServiceFigures};
 use suimon_statistics::MeanAndRange;
 use suimon_statistics::table::{folded, text_first};
 
@@ -91,6 +91,11 @@ fn one(answer: &Answer<'_>, columns: usize) -> String {
     }
     text.push('\n');
     text.push_str(&contenders(answer, columns));
+    let services = services(answer);
+    if services.len() > 1 {
+        text.push('\n');
+        text.push_str(&numbers(&services, columns));
+    }
     if !question.scenario.expect.is_empty() {
         text.push('\n');
         text.push_str(&bands(answer, columns));
@@ -158,6 +163,32 @@ fn contenders(answer: &Answer<'_>, columns: usize) -> String {
 pub(super) fn cells(runs: &[Run]) -> Vec<String> {
     let played: Vec<&Played> = runs.iter().filter_map(Run::played).collect();
     COLUMNS.iter().map(|(_, cell)| cell(&played)).collect()
+}
+
+/// Returns the services under each of the laws, below a row of headings; means over the seeds.
+pub(super) fn services(answer: &Answer<'_>) -> Vec<Vec<String>> {
+    let head = ["laws", "service", "slowed", "of the first's", "share", "answers/s"].map(str::to_owned);
+    let mut rows = vec![head.to_vec()];
+    for (contender, runs) in answer.contenders() {
+        let played: Vec<&Played> = runs.iter().filter_map(Run::played).collect();
+        let Some(first) = played.first() else { continue };
+        for (index, (name, _)) in first.services.iter().enumerate() {
+            let mean = |show: fn(f64) -> String, of: fn(&ServiceFigures) -> f64| {
+                let values = played.iter().filter_map(|run| run.services.get(index));
+                MeanAndRange::of(values.map(|(_, figures)| of(figures)))
+                    .map_or_else(String::new, |spread| show(spread.mean))
+            };
+            rows.push(vec![
+                contender.name.clone(),
+                name.clone(),
+                mean(|value| format!("× {value:.1}"), |figures| figures.slowdown),
+                mean(|value| format!("× {value:.2}"), |figures| figures.slowdown_ratio),
+                mean(share, |figures| figures.share),
+                mean(rate, |figures| figures.per_s),
+            ]);
+        }
+    }
+    rows
 }
 
 /// Returns the bands with their numbers; below a missed band are the seeds that missed it. If there

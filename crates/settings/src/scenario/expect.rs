@@ -22,45 +22,74 @@ macro_rules! metric_keys {
 
 /// The keys of the tables read here.
 pub(super) const TABLES: &[KnownKeys] = &[
-    KnownKeys { path: "expect", keys: metric_keys!("between") },
+    KnownKeys { path: "expect", keys: metric_keys!("between", "service") },
     KnownKeys { path: "expect.between[]", keys: metric_keys!("from", "to") },
+    KnownKeys {
+        path: "expect.service[]",
+        keys: &["name", "from", "to", "per_s", "slowdown", "slowdown_ratio", "share"],
+    },
 ];
 
 impl Reader {
-    /// Reads the bands of `[expect]`, and those of each `[[expect.between]]`. The run ends at `end`
-    /// seconds.
-    pub(super) fn expected(&mut self, value: Option<&Value>, end: f64) -> Vec<Band> {
+    /// Reads the bands of `[expect]`, those of each `[[expect.between]]`, and those of each
+    /// `[[expect.service]]`. The run ends at `end` seconds. `services`: their names.
+    pub(super) fn expected(&mut self, value: Option<&Value>, end: f64, services: &[&str]) -> Vec<Band> {
         let Some(table) = value.and_then(Value::as_table) else { return vec![] };
-        let mut bands = self.bands("expect", table, None);
-        let entries = table.get("between").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        for (index, entry) in entries.iter().enumerate() {
-            let key = format!("expect.between[{index}]");
-            let Some(entry) = entry.as_table() else { continue };
-            let mut time = |name: &str, default: f64| {
-                let key = format!("{key}.{name}");
-                entry.get(name).map_or(default, |value| self.duration(&key, value).as_secs_f64())
-            };
-            let (from, to) = (time("from", 0.0), time("to", end));
-            if from + 1.0 > to || to > end {
-                let seen = format!("from {from} s to {to} s");
-                self.faults.value(
-                    &key,
-                    seen,
-                    format!("a second or more before the end of the run ({end} s)"),
-                );
-            }
-            let inner = self.bands(&key, entry, Some((from, to)));
+        let mut bands = self.bands("expect", table, Metric::ALL, None, None);
+        for (key, entry) in entries(table, "between") {
+            let between = self.period(&key, entry, end).unwrap_or((0.0, end));
+            let inner = self.bands(&key, entry, Metric::ALL, None, Some(between));
             if inner.is_empty() {
                 self.faults
                     .missing(key, "what is expected between the two, such as bound_share = { min = 0.9 }");
             }
             bands.extend(inner);
         }
+        for (key, entry) in entries(table, "service") {
+            let name = entry.get("name").and_then(Value::as_str).unwrap_or_default();
+            let Some(service) = services.iter().position(|service| *service == name) else {
+                let seen = entry.get("name").map_or_else(|| "nothing".to_owned(), seen);
+                self.faults.value(format!("{key}.name"), seen, "the name of a [[service]] of this file");
+                continue;
+            };
+            let between = self.period(&key, entry, end);
+            let service = Some((service, name.to_owned()));
+            let inner = self.bands(&key, entry, Metric::OF_SERVICE, service, between);
+            if inner.is_empty() {
+                self.faults.missing(key, "what is expected of it, such as slowdown_ratio = { max = 4.4 }");
+            }
+            bands.extend(inner);
+        }
         bands
     }
 
-    fn bands(&mut self, key: &str, table: &Table, between: Option<(f64, f64)>) -> Vec<Band> {
-        let metrics = Metric::ALL.iter().filter_map(|metric| Some((*metric, table.get(metric.key())?)));
+    /// Reads `from` and `to`; `None` where neither is there.
+    fn period(&mut self, key: &str, entry: &Table, end: f64) -> Option<(f64, f64)> {
+        let mut time = |name: &str| {
+            let value = entry.get(name)?;
+            Some(self.duration(&format!("{key}.{name}"), value).as_secs_f64())
+        };
+        let (from, to) = (time("from"), time("to"));
+        if from.is_none() && to.is_none() {
+            return None;
+        }
+        let (from, to) = (from.unwrap_or(0.0), to.unwrap_or(end));
+        if from + 1.0 > to || to > end {
+            let seen = format!("from {from} s to {to} s");
+            self.faults.value(key, seen, format!("a second or more before the end of the run ({end} s)"));
+        }
+        Some((from, to))
+    }
+
+    fn bands(
+        &mut self,
+        key: &str,
+        table: &Table,
+        metrics: &[Metric],
+        service: Option<(usize, String)>,
+        between: Option<(f64, f64)>,
+    ) -> Vec<Band> {
+        let metrics = metrics.iter().filter_map(|metric| Some((*metric, table.get(metric.key())?)));
         metrics
             .map(|(metric, value)| {
                 let key = format!("{key}.{}", metric.key());
@@ -73,7 +102,7 @@ impl Reader {
                         format!("a share: no run reaches more than {SHARE_MAX}"),
                     );
                 }
-                Band { metric, between, min, max }
+                Band { metric, service: service.clone(), between, min, max }
             })
             .collect()
     }
@@ -106,6 +135,15 @@ impl Reader {
     }
 }
 
+/// Returns the tables of the list `name`, each with its key.
+fn entries<'a>(table: &'a Table, name: &'a str) -> impl Iterator<Item = (String, &'a Table)> {
+    let list = table.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let entry = move |(index, entry): (usize, &'a Value)| {
+        Some((format!("expect.{name}[{index}]"), entry.as_table()?))
+    };
+    list.iter().enumerate().filter_map(entry)
+}
+
 fn seen_band(min: f64, max: f64) -> String {
     format!("{{ min = {min}, max = {max} }}")
 }
@@ -117,7 +155,8 @@ mod tests {
     #[test]
     fn every_metric_may_be_expected() {
         for known in TABLES {
-            for metric in Metric::ALL {
+            let metrics = if known.path == "expect.service[]" { Metric::OF_SERVICE } else { Metric::ALL };
+            for metric in metrics {
                 assert!(known.keys.contains(&metric.key()), "{} at {}", metric.key(), known.path);
             }
         }

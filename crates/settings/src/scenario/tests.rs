@@ -237,3 +237,26 @@ fn what_users_begin_who_keep_to_their_journeys_follows_from_how_long_they_take()
     let told = told(&format!("{text}[[change]]\nat = \"1s\"\nweights = {{ light = 2 }}"));
     assert!(told.contains("change[0].weights = given: must be left out"), "{told}");
 }
+
+#[test]
+fn what_is_expected_of_a_service_names_one_of_the_file() {
+    let service = "[[service]]\nname = \"a\"\nroutes = [\"GET /a\"]\n";
+    let with = |expected: &str| least(&format!("{service}[[expect.service]]\n{expected}"));
+    let scenario =
+        read("file", &with("name = \"a\"\nfrom = \"130s\"\nslowdown = { max = 3 }\nshare = 1")).unwrap();
+    let bands: Vec<String> = scenario.expect.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        bands,
+        ["a: slowdown from 130 s to 720 s at most 3", "a: share from 130 s to 720 s exactly 1"]
+    );
+    for (expected, fault) in [
+        ("name = \"b\"\nshare = 1", "expect.service[0].name = \"b\": must be the name of a [[service]]"),
+        ("share = 1", "expect.service[0].name = nothing: must be the name of a [[service]]"),
+        ("name = \"a\"", "what is expected of it"),
+        ("name = \"a\"\ngoodput_share = 1", "there is no such key"),
+        ("name = \"a\"\nshare = 1\nto = \"900s\"", "before the end of the run"),
+    ] {
+        let told = told(&with(expected));
+        assert!(told.contains(fault), "{expected}: {told}");
+    }
+}

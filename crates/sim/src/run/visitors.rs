@@ -159,6 +159,10 @@ impl Run<'_> {
         user.request = None;
         let turn = user.visitor.answered(now, answer, &mut user.rng);
         self.tally.fold(&turn);
+        if turn.outcome == Answer::Passed {
+            let route = self.scenario.steps[turn.kind.index()][turn.step];
+            self.outcome.services.answered(now, route, &self.costs[route.index()], turn.took);
+        }
         if let Next::Ask { at, .. } = turn.next {
             return self.at(at, Event::Ask(index));
         }
