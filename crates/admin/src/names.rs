@@ -100,7 +100,7 @@ metrics! {
     SERVICE_SHARE = Gauge "suimon_service_effort_ratio", "Work the service does, as a share of what the host does at its best.";
     SERVICE_CAP = Gauge "suimon_service_cap_requests", "Mean number of requests of the service in the application that it is held to; absent if there is none.";
     SERVICE_PAUSE = Gauge "suimon_service_pause_seconds", "Pause that each request of the service gets: the declared one, and what a cap below one comes to.";
-    SERVICE_BINDING = Gauge "suimon_service_binding", "1 for what binds the service: label binding, of free, split, ceiling, patience, no_effect, unknown, lag.";
+    SERVICE_BINDING = Gauge "suimon_service_binding", "1 for what binds the service: label binding, of free, split, ceiling, patience, no_effect, unknown, lag, idle.";
 
     // By node of the application.
     NODE_UP = Gauge "suimon_node_up", "1 if the node receives new requests.";

@@ -314,6 +314,8 @@ pub struct ServiceState {
     pub ceiling: Option<String>,
     /// See `weight`.
     pub slowdown_wished: f64,
+    /// Seconds that a request takes alone, as learned or declared; absent while unknown.
+    pub alone_seconds: Option<f64>,
     /// How many times as long as alone a request takes, waiting included; absent while unknown or
     /// idle.
     pub slowdown: Option<f64>,
@@ -645,6 +647,7 @@ fn services(view: &View) -> Vec<ServiceState> {
         floor: amount(service.wish.floor),
         ceiling: amount(service.wish.ceiling),
         slowdown_wished: service.wish.slowdown,
+        alone_seconds: service.standing.alone,
         slowdown: service.standing.slowdown.and_then(finite),
         share: finite(service.standing.share).unwrap_or(0.0),
         effort: finite(service.standing.effort).unwrap_or(0.0),

@@ -209,7 +209,7 @@ fn kinds(kinds: &[KindState]) -> String {
             },
         ]);
     }
-    columns(&[Left, Left, Right, Right, Right, Right, Right, Right], &rows)
+    columns(&[Left, Left, Right, Right, Right, Right, Right, Right, Right], &rows)
 }
 
 /// Returns what happens to the next newcomer.
@@ -325,6 +325,7 @@ fn services(services: &[ServiceState]) -> String {
     let mut rows = vec![row(&[
         "service",
         "wish",
+        "alone",
         "slowed",
         "share",
         "done/s",
@@ -344,6 +345,7 @@ fn services(services: &[ServiceState]) -> String {
         rows.push(vec![
             short(&service.name, NAME_COLUMNS),
             wish.join(", "),
+            service.alone_seconds.map_or_else(|| "–".to_owned(), time),
             service.slowdown.map_or_else(|| "–".to_owned(), |slowdown| format!("× {slowdown:.1}")),
             format!("{:.0} %", 100.0 * service.share),
             rate(service.rate),
