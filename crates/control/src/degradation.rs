@@ -14,21 +14,25 @@
 //! ```
 //!
 //! m_i, the *cap*, is the mean number of its requests in the application, held by a
-//! [`Credit`](crate::Credit); j has none in (6), as else (7) is enough. It need not be whole, and begins at what is there when the service
-//! first gives way. A service counts as *behind* only while it is slowed at all, by more than
-//! [`CALM`]: on a host that is not short nobody gives way, and caps rise until they are gone. While
-//! every active service has a cap all caps rise together: one has none, in the end.
-//! *Units*: requests, seconds; e and ln m are natural logarithms. *Regimes*: a cap is not lowered
-//! while more is inside than it allows (what was started goes on), nor below what its queue needs
-//! to be served within [`PATIENCE_SHARE`] of the patience (mode slowdown; the wish is then reported
-//! as out of reach). Once a cap has come down by [`EFFECT_FALL`] and the one it was lowered for is
-//! hardly faster, it is given up for a minute, the next time for two, at most for ten: that one is
-//! slow for another reason. *Who moves first*: the route law owns the total, this one the split. A
+//! [`Credit`](crate::Credit); j has none in (6), as else (7) is enough. It need not be whole, and
+//! begins at what is there when the service first gives way. A service counts as *behind* only
+//! while it is slowed at all, by more than [`CALM`]: on a host that is not short nobody gives way,
+//! and caps rise until they are gone. While every active service has a cap all caps rise together:
+//! one has none, in the end. *Units*: requests, seconds; e and ln m are natural logarithms.
+//! *Regimes*: a cap is not lowered while more is inside than it allows (what was started goes on),
+//! nor below what its queue needs to be served within [`PATIENCE_SHARE`] of the patience (mode
+//! slowdown; the wish is then reported as out of reach), unless that would take more than all its
+//! slots or the other one is not served in time either. Once a cap has come down by [`EFFECT_FALL`]
+//! and the one it was lowered for takes as long in the application and does no more, it is given up
+//! for a minute, the next time for two, at most for ten: that one is slow for another reason. While
+//! Σ y is below [`BUSY`] of Y, nobody waits who may start and S ÷ S0 is below [`CROWDED`], caps
+//! rise: the host is idle. *Who moves first*: the route law owns the total, this one the split. A
 //! route whose service has a cap does not bind its own limit, so the route law learns nothing there
-//! and tries nothing; where a trial was under way it is dropped. Its capacity X is what it does
-//! under the cap, and session admission follows that. *Limits*: without S0, the time alone, a
-//! service is neither slowed nor helped: unknown is not small. *Source*: LAWS §4 of the design; the
-//! goal is that of the papers on degradation schemes; `docs/laws/degradation.md`.
+//! and tries nothing; where a trial was under way it is dropped. While one of its limits is on
+//! trial caps stay, for at most [`TRIAL_MAX`]. Its capacity X is what it does under the cap, and
+//! session admission follows that. *Limits*: without S0, the time alone, a service is neither
+//! slowed nor helped: unknown is not small. *Source*: LAWS §4 of the design; the goal is that of
+//! the papers on degradation schemes; `docs/laws/degradation.md`.
 
 mod estimate;
 mod filling;
@@ -62,15 +66,25 @@ const COMMON_RISE: f64 = 0.2;
 /// Y forgets a factor of e in this many seconds; the newest window of Σ y weighs this much.
 const CAPACITY_MEMORY: f64 = 600.0;
 const EFFORT_WEIGHT: f64 = 0.3;
+/// Share of Y below which the host may be idle, requests up to which nobody waits, and S / S0 from
+/// which what is in the application is slowed there.
+const BUSY: f64 = 0.9;
+const IDLE_WAITING: f64 = 0.5;
+const CROWDED: f64 = 4.0;
 /// Share of the patience within which what waits is served.
 const PATIENCE_SHARE: f64 = 0.8;
 /// A cap that fell by this factor has had its effect if the one it was lowered for is faster by the
 /// second.
 const EFFECT_FALL: f64 = 8.0;
 const EFFECT_LEAST: f64 = 0.1;
+/// That one is still this much further behind: else the cap only swings around where it belongs.
+const VAIN_GAP: f64 = 0.5;
 /// For how long a cap without effect is given up, seconds: at first, and at most.
 const GIVEN_UP: f64 = 60.0;
 const GIVEN_UP_MAX: f64 = 600.0;
+/// The longest time, in seconds, for which caps stay because a limit is on trial: what it does to
+/// the services is no reason to move a cap, and a cap that moves is a reason to misjudge it.
+const TRIAL_MAX: f64 = 10.0;
 /// Lateness of the probe above which the heaviest service gives way, seconds, and by how much.
 const LAG_MAX: f64 = 0.005;
 const LAG_STEP: f64 = 0.2;
@@ -95,6 +109,8 @@ suimon_model::choices! {
         Unknown = 5, "unknown", "what its requests take alone is not known yet, so it is neither slowed nor helped";
         /// The probe is late.
         Lag = 6, "lag", "the application is late to take in requests, and this service is the heaviest";
+        /// Slowing it further would leave the host idle.
+        Idle = 7, "idle", "slowing it further would leave the host idle, so that another service's wish is out of reach";
     }
 }
 
@@ -120,6 +136,8 @@ pub struct ServiceStanding {
     pub rate: f64,
     /// Seconds in the application of a request now; 0 where none has ended.
     pub service: f64,
+    /// Seconds of a request alone, if that is known.
+    pub alone: Option<f64>,
     /// m.
     pub cap: Option<f64>,
     /// What binds it.
@@ -135,11 +153,21 @@ pub struct Degradation {
     /// Σ y over the last windows, and Y.
     effort: Option<f64>,
     capacity: f64,
+    /// Since when a limit of one of the services is on trial.
+    on_trial_since: Option<Instant>,
     /// The last lateness of the probe, seconds, until it was looked at.
     lag: Option<f64>,
 }
 
-suimon_model::saved_struct!(Degradation { mode, services, window_begin, effort, capacity, lag });
+suimon_model::saved_struct!(Degradation {
+    mode,
+    services,
+    window_begin,
+    effort,
+    capacity,
+    on_trial_since,
+    lag
+});
 
 #[derive(Clone, Debug)]
 struct Service {
@@ -170,16 +198,22 @@ suimon_model::saved_struct!(Service {
 #[derive(Clone, Copy, Debug)]
 struct Effect {
     cap: f64,
-    slowdown: f64,
+    stretch: f64,
+    rate: f64,
 }
 
-suimon_model::saved_struct!(Effect { cap, slowdown });
+suimon_model::saved_struct!(Effect { cap, stretch, rate });
 
 /// Where a service is with its wish, in a window.
 #[derive(Clone, Copy, Debug)]
 struct Need {
     /// D, and e of (4) or (5).
     slowdown: f64,
+    /// Seconds from arrival to the end, by Little's law, and completions per second.
+    response: f64,
+    rate: f64,
+    /// Time in the application ÷ the same alone.
+    stretch: f64,
     error: f64,
     /// Whether it is slowed at all.
     is_behind: bool,
@@ -224,6 +258,7 @@ impl Degradation {
             window_begin: now,
             effort: None,
             capacity: 0.0,
+            on_trial_since: None,
             lag: None,
         }
     }
@@ -264,6 +299,7 @@ impl Degradation {
             share: if self.capacity > 0.0 { effort / self.capacity } else { 0.0 },
             rate: if is_active { state.estimate.rate() } else { 0.0 },
             service: state.estimate.service().map_or(0.0, |(service, _)| service),
+            alone: state.estimate.alone(),
             cap: state.cap,
             binding: state.binding,
         }
@@ -275,15 +311,18 @@ impl Degradation {
     }
 
     /// Takes in what happened since the last tick, and decides when a window is over. `inputs`: by
-    /// [`ServiceId`]. `patience`: of the least patient visitors, seconds. Returns whether a cap has
-    /// changed.
+    /// [`ServiceId`]. `patience`: of the least patient visitors, seconds. `is_on_trial`: whether
+    /// the route law tries a limit of one of the services; caps stay meanwhile, for at most
+    /// [`TRIAL_MAX`]. Returns whether a cap has changed.
     pub fn on_tick(
         &mut self,
         now: Instant,
         inputs: &[ServiceInput],
         patience: f64,
+        is_on_trial: bool,
         out: &mut Vec<Record>,
     ) -> bool {
+        self.on_trial_since = is_on_trial.then(|| self.on_trial_since.unwrap_or(now));
         for (service, input) in self.services.iter_mut().zip(inputs) {
             service.window.add(&input.sample);
             service.slots = input.slots;
@@ -301,15 +340,29 @@ impl Degradation {
             service.window = ServiceSample::default();
         }
         self.measure_capacity(passed);
-        self.decide(now, patience, out)
+        let is_held = self.on_trial_since.is_some_and(|since| now.secs_since(since) < TRIAL_MAX);
+        !is_held && self.decide(now, patience, out)
     }
 
     fn measure_capacity(&mut self, passed: f64) {
         let effort: f64 = self.services.iter().map(|service| service.estimate.effort()).sum();
         let before = self.effort.unwrap_or(effort);
         let smooth = before + EFFORT_WEIGHT * (effort - before);
-        self.effort = Some(smooth);
         self.capacity = (self.capacity * exp(-passed / CAPACITY_MEMORY)).max(smooth);
+        self.effort = Some(smooth);
+    }
+
+    /// Returns what ln of all caps must rise by so that the host has enough to do; `None`: it has.
+    /// It does less than its best, nobody waits who may start, and what is in the application is
+    /// hardly slowed there. A host that does less because too much is in it slows all of it.
+    fn idle(&self) -> Option<f64> {
+        let effort = self.effort.unwrap_or(0.0);
+        let active = || self.services.iter().filter(|service| service.estimate.is_active());
+        let waiting: f64 =
+            active().filter(|service| service.cap.is_none()).map(|service| service.estimate.waiting()).sum();
+        let stretch = active().filter_map(|service| service.estimate.stretch()).fold(0.0, f64::max);
+        let is_idle = effort < BUSY * self.capacity && waiting < IDLE_WAITING && stretch < CROWDED;
+        is_idle.then(|| ln(self.capacity / effort.max(EFFORT_LEAST)).min(COMMON_RISE))
     }
 
     /// Moves the caps, and returns whether one has changed.
@@ -317,6 +370,7 @@ impl Degradation {
         let needs = self.needs();
         let late = self.lag.take().filter(|lag| *lag > LAG_MAX).and_then(|_| self.heaviest());
         let mut changed = false;
+        let idle = self.idle();
         // Caps that hold all of them hold nobody for the sake of another.
         let active = self.services.iter().zip(&needs).filter(|(_, need)| need.is_some());
         let all_capped =
@@ -336,6 +390,9 @@ impl Degradation {
             let (mut step, mut binding) = self.step_of(&need, &others);
             if all_capped && binding != Binding::Ceiling {
                 step = Some(step.unwrap_or(0.0) + COMMON_RISE);
+            }
+            if let Some(rise) = idle.filter(|_| binding != Binding::Ceiling) {
+                (step, binding) = (Some(step.unwrap_or(0.0).max(rise)), Binding::Idle);
             }
             let service = &mut self.services[index];
             if late == Some(index) && step.is_none_or(|step| step > -LAG_STEP) {
@@ -399,6 +456,10 @@ impl Degradation {
         let amount = |amount: Option<Amount>| amount.and_then(|it| service.effort_of(it, self.capacity));
         Some(Need {
             slowdown,
+            response: (service.estimate.inside() + service.estimate.waiting())
+                / service.estimate.rate().max(EFFORT_LEAST),
+            rate: service.estimate.rate(),
+            stretch: service.estimate.stretch().unwrap_or(1.0),
             error: service.estimate.ln_slowdown()? - ln(service.wish.slowdown),
             // What its own ceiling or a late probe holds back is nobody else's debt.
             is_behind: slowdown > CALM && !matches!(service.binding, Binding::Ceiling | Binding::Lag),
@@ -419,8 +480,9 @@ impl Degradation {
         let may_give = self.mode == DegradationMode::Slowdown || need.error < -DEADBAND;
         let ahead = need.error - others.iter().map(|other| other.error).fold(f64::MAX, f64::min);
         let (mut step, mut binding) = if gap > DEADBAND && may_give {
-            let least =
-                if need.floor > 0.0 { GAIN * ln(need.floor / need.effort).min(0.0) } else { f64::MIN };
+            // In the modes of shares a floor is in its part already, as far as it can be had.
+            let keeps_floor = self.mode == DegradationMode::Slowdown && need.floor > 0.0;
+            let least = if keeps_floor { GAIN * ln(need.floor / need.effort).min(0.0) } else { f64::MIN };
             (Some((-GAIN * gap).max(least).max(-STEP_MAX)), Binding::Split)
         } else if need.is_behind && ahead > DEADBAND && !others.is_empty() {
             (Some((GAIN * ahead).min(STEP_MAX)), Binding::Split)
@@ -469,30 +531,34 @@ impl Service {
         };
         let is_draining = self.cap.is_some_and(|cap| inside > 1.25 * cap + 0.5);
         self.binding = binding;
+        let neediest = others.iter().max_by(|a, b| a.error.total_cmp(&b.error));
+        let gap = neediest.map_or(0.0, |other| other.error - need.error);
         if step < 0.0 && !is_draining {
-            let neediest =
-                others.iter().max_by(|a, b| a.error.total_cmp(&b.error)).map(|other| other.slowdown);
-            if let Some(slowdown) = neediest.filter(|_| self.cap.is_none()) {
-                self.effect = Some(Effect { cap: inside, slowdown });
+            if let Some(Need { stretch, rate, .. }) = neediest.filter(|_| self.cap.is_none()) {
+                self.effect = Some(Effect { cap: inside, stretch: *stretch, rate: *rate });
             }
-            if let (Some(effect), Some(slowdown)) = (&mut self.effect, neediest) {
+            if let (Some(effect), Some(other)) = (&mut self.effect, neediest) {
                 // What is measured lags behind a rush: the worst it came to counts.
-                effect.slowdown = effect.slowdown.max(slowdown);
+                effect.stretch = effect.stretch.max(other.stretch);
+                effect.rate = effect.rate.min(other.rate);
             }
             // A cap that is above what is there has no effect.
             cap = if waiting < 0.5 { cap.min(inside) } else { cap } * exp(step);
-            if self.is_vain(cap, neediest) && binding != Binding::Ceiling {
+            if self.is_vain(cap, neediest) && gap > VAIN_GAP && binding != Binding::Ceiling {
                 return self.give_up(now);
             }
         } else if step > 0.0 {
             cap *= exp(step);
         }
         cap = cap.max(CAP_LEAST);
-        if mode == DegradationMode::Slowdown && binding != Binding::Ceiling {
+        // Nobody is served in time at the cost of those who are not either.
+        let others_are_in_time = neediest.is_none_or(|other| other.response <= PATIENCE_SHARE * patience);
+        if mode == DegradationMode::Slowdown && binding != Binding::Ceiling && others_are_in_time {
             let (service, _) = self.estimate.service().unwrap_or_default();
             let least = (inside + waiting) * service / (PATIENCE_SHARE * patience).max(1e-3);
-            if cap < least.min(self.slots) {
-                cap = least.min(self.slots);
+            // What cannot be had with all slots either is no reason to keep them.
+            if cap < least && least < self.slots {
+                cap = least;
                 self.binding = Binding::Patience;
             }
         }
@@ -506,11 +572,17 @@ impl Service {
         self.cap = Some(cap);
     }
 
-    /// Returns whether the cap has come down far, and the one it was lowered for is no faster. Asked
-    /// once.
-    fn is_vain(&mut self, cap: f64, neediest: Option<f64>) -> bool {
-        let Some(effect) = self.effect.take_if(|effect| cap * EFFECT_FALL < effect.cap) else { return false };
-        neediest.is_some_and(|slowdown| slowdown > (1.0 - EFFECT_LEAST) * effect.slowdown)
+    /// Returns whether the cap has come down far, and the one it was lowered for takes as long in
+    /// the application as before and does no more. Its waiting is no sign: a long queue takes its
+    /// time. Asked again each time the cap has come down as far.
+    fn is_vain(&mut self, cap: f64, neediest: Option<&Need>) -> bool {
+        let (Some(other), Some(effect)) = (neediest, self.effect) else { return false };
+        if cap * EFFECT_FALL >= effect.cap {
+            return false;
+        }
+        self.effect = Some(Effect { cap, stretch: other.stretch, rate: other.rate });
+        other.stretch > (1.0 - EFFECT_LEAST) * effect.stretch
+            && other.rate < (1.0 + EFFECT_LEAST) * effect.rate
     }
 
     fn give_up(&mut self, now: Instant) {
@@ -527,10 +599,12 @@ impl Service {
             (Binding::Ceiling, _) => Reason::CapCeiling,
             (Binding::Patience, _) => Reason::CapPatience,
             (Binding::Lag, _) => Reason::CapLag,
-            (Binding::Free | Binding::Split | Binding::Unknown, Some(cap)) if cap < old || old == 0.0 => {
+            (Binding::Free | Binding::Split | Binding::Unknown | Binding::Idle, Some(cap))
+                if cap < old || old == 0.0 =>
+            {
                 Reason::CapLowered
             }
-            (Binding::Free | Binding::Split | Binding::Unknown, Some(_)) => Reason::CapRaised,
+            (Binding::Free | Binding::Split | Binding::Unknown | Binding::Idle, Some(_)) => Reason::CapRaised,
         };
         let signals = Signals::none()
             .with("slowdown", need.slowdown)

@@ -89,9 +89,14 @@ impl Estimate {
     ///
     /// `D = (waiting + inside) / inside · S / S0`
     pub(super) fn slowdown(&self) -> Option<f64> {
+        let stretch = self.stretch().filter(|_| self.inside > 0.0)?;
+        Some((self.inside + self.waiting) / self.inside * stretch)
+    }
+
+    /// Returns S / S0, its part in the application.
+    pub(super) fn stretch(&self) -> Option<f64> {
         let ServiceSample { service_seconds, alone_seconds, .. } = self.recent;
-        let is_known = self.inside > 0.0 && alone_seconds > 0.0 && service_seconds > 0.0;
-        is_known.then(|| (self.inside + self.waiting) / self.inside * service_seconds / alone_seconds)
+        (alone_seconds > 0.0 && service_seconds > 0.0).then(|| service_seconds / alone_seconds)
     }
 
     /// Returns ln D. The logarithm of the mean of n values lies 1/2n below that of the true mean on
@@ -111,6 +116,12 @@ impl Estimate {
     pub(super) fn service(&self) -> Option<(f64, f64)> {
         let ServiceSample { ended, service_seconds, work_seconds, .. } = self.recent;
         (ended > 0.0).then(|| (service_seconds / ended, work_seconds / ended))
+    }
+
+    /// Returns the seconds that a request takes alone.
+    pub(super) fn alone(&self) -> Option<f64> {
+        let ServiceSample { ended, alone_seconds, .. } = self.recent;
+        (ended > 0.0 && alone_seconds > 0.0).then(|| alone_seconds / ended)
     }
 
     /// Returns completions per second.

@@ -10,7 +10,7 @@ fn at(secs: f64) -> Instant {
 }
 
 /// A closed loop: this many clients of a service, whose requests take so many processor seconds.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Clients {
     number: f64,
     work: f64,
@@ -55,7 +55,7 @@ impl Host {
         let (tick, mut records) = (0.25, vec![]);
         for step in 1..=(lasts / tick) as u32 {
             let inputs = self.inputs(&Host::caps(law), tick);
-            law.on_tick(at(from + tick * f64::from(step)), &inputs, 60.0, &mut records);
+            law.on_tick(at(from + tick * f64::from(step)), &inputs, 60.0, false, &mut records);
         }
         records
     }
@@ -149,7 +149,7 @@ fn what_its_requests_take_alone_being_unknown_a_service_is_neither_slowed_nor_he
     for step in 1..200 {
         let mut inputs = shop().inputs(&[None, None], 0.25);
         inputs[1].sample.alone_seconds = 0.0;
-        law.on_tick(at(0.25 * f64::from(step)), &inputs, 60.0, &mut records);
+        law.on_tick(at(0.25 * f64::from(step)), &inputs, 60.0, false, &mut records);
     }
     assert_eq!(records, []);
     assert_eq!(law.standing(B).binding, Binding::Unknown);
@@ -172,7 +172,7 @@ fn a_service_that_is_slow_for_another_reason_costs_the_others_nothing_for_long()
         };
         let sample = ServiceSample { alone_seconds: 0.1, work_seconds: 0.1, ..slow };
         inputs.insert(0, ServiceInput { sample, slots: f64::INFINITY });
-        law.on_tick(at(0.25 * f64::from(step)), &inputs, 60.0, &mut records);
+        law.on_tick(at(0.25 * f64::from(step)), &inputs, 60.0, false, &mut records);
         capped += usize::from(law.cap(B).is_some_and(|cap| cap < 2.0));
     }
     assert!(records.iter().any(|record| record.reason == Reason::CapNoEffect));
@@ -203,4 +203,112 @@ fn a_late_probe_makes_the_heaviest_give_way() {
     assert_eq!(law.standing(B).binding, Binding::Lag);
     host.play(&mut law, 15.0, 60.0);
     assert_eq!(Host::caps(&law), [None, None]);
+}
+
+#[test]
+fn a_host_is_not_left_idle_for_a_wish() {
+    // B may be slowed a thousand times as much as A, which is slowed twice for reasons of its own.
+    let mut law = law(DegradationMode::Slowdown, &slowdowns(&[1.0, 1000.0]));
+    shop().play(&mut law, 0.0, 30.0);
+    assert!(law.capacity() > 1.9 && law.cap(B).is_some());
+    let heavy = Host { cores: 2.0, clients: vec![shop().clients[1]] };
+    let mut records = vec![];
+    for step in 1..=400 {
+        let mut inputs = heavy.inputs(&Host::caps(&law)[1..], 0.25);
+        let sample = ServiceSample {
+            seconds: 0.25,
+            inside_seconds: 0.05,
+            ended: 12.5,
+            service_seconds: 0.05,
+            alone_seconds: 0.025,
+            work_seconds: 0.025,
+            ..ServiceSample::default()
+        };
+        inputs.insert(0, ServiceInput { sample, slots: f64::INFINITY });
+        law.on_tick(at(30.0 + 0.25 * f64::from(step)), &inputs, 1e6, false, &mut records);
+    }
+    let effort = law.standing(B).effort;
+    assert!(effort > 1.5, "of 1.9 that are left it does {effort}");
+    assert!(records.iter().all(|record| record.reason != Reason::CapNoEffect));
+}
+
+#[test]
+fn caps_stay_while_a_limit_is_on_trial_but_not_for_long() {
+    let mut law = law(DegradationMode::Slowdown, &slowdowns(&[1.0, 4.0]));
+    let (mut records, mut moved) = (vec![], vec![]);
+    for step in 1..=200 {
+        let now = 0.25 * f64::from(step);
+        let inputs = shop().inputs(&Host::caps(&law), 0.25);
+        if law.on_tick(at(now), &inputs, 60.0, now > 5.0, &mut records) {
+            moved.push(now);
+        }
+    }
+    assert!(moved.iter().any(|at| *at <= 5.0), "{moved:?}");
+    let again = moved.iter().find(|at| **at > 5.0).expect("a trial that does not end holds nobody");
+    assert!((5.0 + TRIAL_MAX - 1.0..5.0 + TRIAL_MAX + 3.0).contains(again), "{moved:?}");
+}
+
+mod properties {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn amount() -> impl Strategy<Value = Option<Amount>> {
+        prop_oneof![
+            Just(None),
+            (0.01f64..1.0).prop_map(|share| Some(Amount::OfHost(share))),
+            (0.1f64..5000.0).prop_map(|rate| Some(Amount::PerSecond(rate))),
+        ]
+    }
+
+    /// Wishes that can be had and wishes that cannot: floors of more than there is, floors above
+    /// ceilings, slowdowns that nothing reaches.
+    fn wish() -> impl Strategy<Value = ServiceWish> {
+        (0.01f64..100.0, amount(), amount(), -3f64..3.0).prop_map(|(weight, floor, ceiling, slowdown)| {
+            ServiceWish { weight, floor, ceiling, slowdown: 10f64.powf(slowdown), alone: None }
+        })
+    }
+
+    fn clients() -> impl Strategy<Value = Clients> {
+        (1u32..60, -3f64..0.0)
+            .prop_map(|(number, work)| Clients { number: number.into(), work: 10f64.powf(work) })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// Whatever is wished for: caps are numbers that can be held, whoever waits is served, and the
+        /// host has something to do.
+        #[test]
+        fn nobody_starves_and_the_host_is_not_idle(
+            services in prop::collection::vec((clients(), wish()), 1..4),
+            mode in prop::sample::select(vec![
+                DegradationMode::Off, DegradationMode::Shares, DegradationMode::Slowdown, DegradationMode::Bands,
+            ]),
+            cores in 1u32..5,
+        ) {
+            let (clients, wishes): (Vec<_>, Vec<_>) = services.into_iter().unzip();
+            let host = Host { cores: cores.into(), clients };
+            let mut law = law(mode, &wishes);
+            let records = host.play(&mut law, 0.0, 120.0);
+            let mut effort = 0.0;
+            for id in (0..law.len() as u32).map(ServiceId) {
+                let standing = law.standing(id);
+                prop_assert!(standing.effort.is_finite() && standing.rate.is_finite());
+                let least = standing.cap.unwrap_or(1.0).min(1.0);
+                prop_assert!((CAP_LEAST..=1.0).contains(&least), "{:?}", standing.cap);
+                // One at a time, and after each the pause of the cap: so often at least.
+                let bound = host.clients[id.index()].work * f64::from(cores).max(1.0) * 60.0 / least;
+                prop_assert!(standing.rate >= 0.5 / bound, "{} per second, cap {:?}", standing.rate, standing.cap);
+                effort += standing.effort;
+            }
+            if mode == DegradationMode::Off {
+                prop_assert_eq!(records, []);
+            }
+            let asked = host.clients.iter().map(|clients| clients.number).sum::<f64>().min(f64::from(cores));
+            let is_ceiling = wishes.iter().any(|wish| wish.ceiling.is_some());
+            if !is_ceiling || matches!(mode, DegradationMode::Off) {
+                prop_assert!(effort > 0.8 * asked, "{effort} of {asked}");
+            }
+        }
+    }
 }

@@ -68,7 +68,8 @@ impl Gate {
             input.sample.seconds /= self.services.gates[index].routes.len().max(1) as f64;
             inputs.push(input);
         }
-        law.on_tick(now, &inputs, patience, &mut self.fresh);
+        let is_on_trial = self.law.probing().is_some_and(|route| self.services.of(route).is_some());
+        law.on_tick(now, &inputs, patience, is_on_trial, &mut self.fresh);
         for (id, gate) in (0..).map(ServiceId).zip(&mut self.services.gates) {
             gate.credit.set_service(now, law.standing(id).service);
             if gate.credit.cap() != law.cap(id) {
