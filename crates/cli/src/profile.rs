@@ -73,6 +73,9 @@ pub(crate) struct Profile {
     /// Connect anew for each request, as the clients of the papers did.
     #[arg(long)]
     pub(crate) new_connections: bool,
+    /// Do not measure each service alone first; no slowdowns are told then.
+    #[arg(long)]
+    pub(crate) no_alone: bool,
     /// Send this header with each request. Can be repeated.
     #[arg(long, value_name = "NAME: VALUE", value_parser = header)]
     pub(crate) header: Vec<(HeaderName, HeaderValue)>,
@@ -142,6 +145,7 @@ fn plan(args: &Profile) -> Plan {
         timeout: args.timeout,
         errors_max: args.errors_max,
         new_connections: args.new_connections,
+        alone: !args.no_alone,
     }
     .scaled(args.scale)
 }

@@ -9,7 +9,13 @@ use suimon_settings::duration;
 pub(super) fn of(target: &str, plan: &Plan) -> String {
     let points = plan.points();
     let heavy: Vec<String> = plan.heavy_in_flight.iter().map(u32::to_string).collect();
-    let alone = points.iter().find(|point| point.alone).map_or(Duration::ZERO, |point| point.measure);
+    let alone = points.iter().find(|point| point.alone).map(|point| short(point.measure));
+    let (first, alone) = match alone {
+        Some(alone) => {
+            ("each service alone, one request at a time; then\n  ", format!("; a service alone {alone}"))
+        }
+        None => ("", String::new()),
+    };
     let connections = if plan.new_connections {
         "a new connection for each request"
     } else {
@@ -17,11 +23,10 @@ pub(super) fn of(target: &str, plan: &Plan) -> String {
     };
     format!(
         "Load on {target}, as fast as it answers; at most {} in flight, {connections}:
-  each service alone, one request at a time; then
-  always {} of {}
+  {first}always {} of {}
   beside {} of {}
 {}, {} in all, and up to {} after each for its last responses:
-  {} warm-up, then {} measured; a service alone {}
+  {} warm-up, then {} measured{alone}
 Stops if more than {} % of a service's requests fail. At most {} MiB of a response are read; redirects are not followed.
 ",
         plan.in_flight_max(),
@@ -34,7 +39,6 @@ Stops if more than {} % of a service's requests fail. At most {} MiB of a respon
         short(plan.timeout),
         short(plan.warmup),
         short(plan.measure),
-        short(alone),
         (plan.errors_max * 1e6).round() / 1e4,
         ANSWER_BYTES_MAX >> 20,
     )
@@ -72,6 +76,7 @@ mod tests {
             timeout: Duration::from_secs(45),
             errors_max: 0.1,
             new_connections: false,
+            alone: true,
         };
         let words = of("http://127.0.0.1:8080", &plan);
         for wanted in [

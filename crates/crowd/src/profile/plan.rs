@@ -90,6 +90,8 @@ pub struct Plan {
     pub errors_max: f64,
     /// Whether each request comes over a connection of its own.
     pub new_connections: bool,
+    /// Whether each service is measured alone first; without that there are no slowdowns.
+    pub alone: bool,
 }
 
 /// So many requests of each service in flight, for a time.
@@ -165,8 +167,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Returns the points in the order in which they are played: each service alone, then one for
-    /// each number of heavy requests.
+    /// Returns the points in the order in which they are played: each service alone, if that is
+    /// wanted, then one for each number of heavy requests.
     pub fn points(&self) -> Vec<Point> {
         let measure = (self.measure / ALONE_PART).max(MEASURE_MIN);
         let alone = |light, heavy| Point { light, heavy, alone: true, warmup: self.warmup, measure };
@@ -177,7 +179,8 @@ impl Plan {
             warmup: self.warmup,
             measure: self.measure,
         });
-        [alone(1, 0), alone(0, 1)].into_iter().chain(together).collect()
+        let first = if self.alone { &[(1, 0), (0, 1)][..] } else { &[] };
+        first.iter().map(|(light, heavy)| alone(*light, *heavy)).chain(together).collect()
     }
 
     /// Returns how long all points take, without the last answers of each, for which
@@ -207,6 +210,7 @@ pub(crate) mod tests {
             timeout: Duration::from_secs(30),
             errors_max: 0.1,
             new_connections: false,
+            alone: true,
         }
     }
 
@@ -220,6 +224,9 @@ pub(crate) mod tests {
         assert_eq!((points[0].measure.as_secs(), points[2].measure.as_secs()), (15, 60));
         assert_eq!(plan.lasts().as_secs(), 5 * 10 + 2 * 15 + 3 * 60);
         assert_eq!(plan.in_flight_max(), 70);
+        let points = Plan { alone: false, ..plan }.points();
+        assert_eq!(points.iter().map(|point| point.heavy).collect::<Vec<_>>(), [0, 1, 40]);
+        assert!(!points.iter().any(|point| point.alone));
     }
 
     #[test]
