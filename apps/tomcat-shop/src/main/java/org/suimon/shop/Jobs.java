@@ -5,6 +5,7 @@ import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /**
  * The two jobs of the papers on degradation schemes, A and B, as one servlet each. They need no
@@ -61,7 +62,7 @@ final class Jobs {
             }
         }
 
-        private static void answer(HttpServletResponse response, int status, String words) throws IOException {
+        static void answer(HttpServletResponse response, int status, String words) throws IOException {
             byte[] text = words.getBytes(StandardCharsets.UTF_8);
             response.setStatus(status);
             response.setContentType("text/plain;charset=UTF-8");
@@ -85,10 +86,17 @@ final class Jobs {
         }
     }
 
-    /** {@code GET /jobs/heavy}: job B, see {@link HeavyJob}. */
+    /**
+     * {@code GET /jobs/heavy}: job B, see {@link HeavyJob}. {@code POST /jobs/heavy?times=5}: from now
+     * on it is done five times over, as if its data had grown.
+     */
     static final class Heavy extends Job {
+        /** The most times that a job is done over. */
+        static final int TIMES_MAX = 100;
+
         private static final long serialVersionUID = 1L;
         private final transient HeavyJob job;
+        private final AtomicInteger times = new AtomicInteger(1);
 
         Heavy(HeavyJob job) {
             super(true);
@@ -98,8 +106,24 @@ final class Jobs {
         @Override
         Done work(Pause pause) throws InterruptedException {
             HeavyJob.Result result = job.run(pause);
+            long paused = result.pausedNanos();
+            Pause none = new Pause(0, pause.where());
+            for (int time = 1; time < times.get(); time++) {
+                paused += job.run(none).pausedNanos();
+            }
             String words = Pause.PIECES + " walks of " + result.nodes() + " nodes: " + Long.toHexString(result.checksum()) + "\n";
-            return new Done(words, result.pausedNanos());
+            return new Done(words, paused);
+        }
+
+        @Override
+        protected void doPost(HttpServletRequest request, HttpServletResponse response) throws IOException {
+            String asked = request.getParameter("times");
+            if (asked == null || !asked.matches("[1-9][0-9]{0,2}") || Integer.parseInt(asked) > TIMES_MAX) {
+                answer(response, 400, "times=" + asked + ": must be a number from 1 to " + TIMES_MAX + "\n");
+                return;
+            }
+            times.set(Integer.parseInt(asked));
+            answer(response, 200, "each job is done " + asked + " times from now on\n");
         }
     }
 }

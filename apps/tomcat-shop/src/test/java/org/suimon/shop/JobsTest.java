@@ -70,6 +70,31 @@ class JobsTest {
         return ChronoUnit.MICROS.between(Instant.EPOCH, Instant.now());
     }
 
+    private HttpResponse<String> post(String target) throws Exception {
+        URI uri = URI.create("http://127.0.0.1:" + shop.port() + target);
+        return client.send(HttpRequest.newBuilder(uri).POST(HttpRequest.BodyPublishers.noBody()).build(),
+                HttpResponse.BodyHandlers.ofString());
+    }
+
+    @Test
+    void theHeavyJobIsDoneAsOftenAsWasSaid() throws Exception {
+        for (String wrong : new String[] {"", "?times=0", "?times=101", "?times=x"}) {
+            assertEquals(400, post("/jobs/heavy" + wrong).statusCode(), wrong);
+        }
+        String once = get("/jobs/heavy").body();
+        assertEquals(200, post("/jobs/heavy?times=100").statusCode());
+        try {
+            HttpResponse<String> often = get("/jobs/heavy");
+            assertEquals(once, often.body());
+            double many = segments(often).get("job");
+            assertEquals(200, post("/jobs/heavy?times=1").statusCode());
+            double one = segments(get("/jobs/heavy")).get("job");
+            assertTrue(many > 10 * one, many + " ms for a hundred, " + one + " ms for one");
+        } finally {
+            post("/jobs/heavy?times=1");
+        }
+    }
+
     @Test
     void theLightJobIsAFibonacciNumberAndTheHeavyOneAHundredWalks() throws Exception {
         assertEquals("fibonacci(25) = 75025\n", get("/jobs/light").body());
