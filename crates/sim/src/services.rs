@@ -81,7 +81,8 @@ impl ServiceSeries {
         });
     }
 
-    /// Returns each service's figures from `from` to `to`, seconds from the start, in whole seconds.
+    /// Returns each service's figures from `from` to `to`, seconds from the start, in whole
+    /// seconds.
     pub fn between(&self, from: f64, to: f64) -> Vec<ServiceFigures> {
         let (from, to) = (from.round().max(0.0) as usize, to.round().max(0.0) as usize);
         let sum = |seconds: &Vec<ServiceSecond>| {

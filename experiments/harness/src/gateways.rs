@@ -13,7 +13,7 @@ use crate::http;
 use crate::trouble::{Result, Trouble, While};
 
 /// How long a gateway may take to listen.
-const START_PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const START_PATIENCE: Duration = Duration::from_secs(20);
 /// How long a graceful shutdown may take.
 const END_PATIENCE: Duration = Duration::from_secs(60);
 /// Descriptors of a gateway: as many as most machines allow.

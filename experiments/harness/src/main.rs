@@ -19,6 +19,8 @@
 //! - [`waiting_line`]: `waiting-line`, rules for a line whose people leave, simulated.
 //! - [`degradation_papers`]: `degradation-papers`, a light job beside heavy ones on four operating
 //!   systems, simulated beside the paper's own numbers.
+//! - [`degradation_tomcat`]: `degradation-tomcat`, the papers' jobs on a real Tomcat under wishes,
+//!   pauses and other gateways.
 //! - [`sqs`]: `sqs`, the figures of the paper, simulated at full size and measured on a real shop.
 //! - [`sim`]: `sim`, `suimon sim` with external laws and generated sites.
 //!
@@ -37,6 +39,7 @@ mod cpu;
 mod crowd;
 mod data;
 mod degradation_papers;
+mod degradation_tomcat;
 mod figures;
 mod flash_crowd;
 mod gateway_restart;
@@ -112,6 +115,8 @@ enum Experiment {
     Sqs(sqs::Options),
     #[command(name = "degradation-papers")]
     DegradationPapers(degradation_papers::Options),
+    #[command(name = "degradation-tomcat")]
+    DegradationTomcat(degradation_tomcat::Options),
     #[command(name = "laws")]
     Laws(laws::Options),
     #[command(name = "any-site")]
@@ -154,6 +159,7 @@ fn main() -> ExitCode {
         Experiment::GatewayRestart(options) => gateway_restart::run(options),
         Experiment::SlowAnswers(options) => slow_answers::run(&options),
         Experiment::DegradationPapers(options) => degradation_papers::run(&options),
+        Experiment::DegradationTomcat(options) => degradation_tomcat::run(&options),
         Experiment::Laws(options) => laws::run(&options),
         Experiment::AnySite(options) => any_site::run(&options),
         Experiment::FlashCrowd(options) => flash_crowd::run(&options),

@@ -207,8 +207,13 @@ fn cell(
 ) -> Result<Cell> {
     let folder = common.scratch.join(format!("{site:?}-{load}-{control:?}").to_lowercase());
     fs::create_dir_all(&folder).trouble(folder.display())?;
-    let shop_options =
-        ShopOptions { scale: 1.0, heap_mb: options.heap_mb, threads: options.threads, jar: None };
+    let shop_options = ShopOptions {
+        scale: 1.0,
+        heap_mb: options.heap_mb,
+        threads: options.threads,
+        jar: None,
+        heavy_size: 1_500_000,
+    };
     let shop = Shop {
         kind: ShopKind::Tomcat,
         options: &shop_options,

