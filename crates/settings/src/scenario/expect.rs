@@ -54,7 +54,7 @@ impl Reader {
             };
             let between = self.period(&key, entry, end);
             let service = Some((service, name.to_owned()));
-            let inner = self.bands(&key, entry, Metric::OF_SERVICE, service, between);
+            let inner = self.bands(&key, entry, Metric::OF_SERVICE, service.as_ref(), between);
             if inner.is_empty() {
                 self.faults.missing(key, "what is expected of it, such as slowdown_ratio = { max = 4.4 }");
             }
@@ -86,7 +86,7 @@ impl Reader {
         key: &str,
         table: &Table,
         metrics: &[Metric],
-        service: Option<(usize, String)>,
+        service: Option<&(usize, String)>,
         between: Option<(f64, f64)>,
     ) -> Vec<Band> {
         let metrics = metrics.iter().filter_map(|metric| Some((*metric, table.get(metric.key())?)));
@@ -102,7 +102,7 @@ impl Reader {
                         format!("a share: no run reaches more than {SHARE_MAX}"),
                     );
                 }
-                Band { metric, service: service.clone(), between, min, max }
+                Band { metric, service: service.cloned(), between, min, max }
             })
             .collect()
     }

@@ -13,6 +13,9 @@ use crate::trouble::Result;
 
 const HEIGHT: f64 = 320.0;
 
+/// Setups that are drawn in one colour: name, colour, and which they are.
+type Group = (&'static str, Hue, fn(Setup) -> bool);
+
 /// Draws what was wished against what was reached, and what each setup does for light and heavy
 /// jobs.
 pub(super) fn setups(data: &Data, path: &Path) -> Result<()> {
@@ -32,7 +35,7 @@ pub(super) fn setups(data: &Data, path: &Path) -> Result<()> {
         .y(Axis::new("reached").logarithmic())
         .series(Series::line("as wished", Hue::Grey, wishes.iter().map(|it| (*it, *it)).collect()).dashed())
         .series(dots("reached, each round", Hue::Blue, reached));
-    let groups: [(&str, Hue, fn(Setup) -> bool); 4] = [
+    let groups: [Group; 4] = [
         ("nothing, or Suimon without a wish", Hue::Grey, |setup| {
             matches!(setup, Setup::Uncontrolled | Setup::Limits)
         }),
