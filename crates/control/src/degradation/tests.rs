@@ -263,14 +263,13 @@ mod properties {
     /// Wishes that can be had and wishes that cannot: floors of more than there is, floors above
     /// ceilings, slowdowns that nothing reaches.
     fn wish() -> impl Strategy<Value = ServiceWish> {
-        (0.01f64..100.0, amount(), amount(), -3f64..3.0).prop_map(|(weight, floor, ceiling, slowdown)| {
-            ServiceWish { weight, floor, ceiling, slowdown: 10f64.powf(slowdown), alone: None }
+        (0.01f64..100.0, amount(), amount(), -7f64..7.0).prop_map(|(weight, floor, ceiling, slowdown)| {
+            ServiceWish { weight, floor, ceiling, slowdown: exp(slowdown), alone: None }
         })
     }
 
     fn clients() -> impl Strategy<Value = Clients> {
-        (1u32..60, -3f64..0.0)
-            .prop_map(|(number, work)| Clients { number: number.into(), work: 10f64.powf(work) })
+        (1u32..60, -7f64..0.0).prop_map(|(number, work)| Clients { number: number.into(), work: exp(work) })
     }
 
     proptest! {
