@@ -22,6 +22,7 @@ mod metrics;
 mod names;
 mod process;
 mod routes;
+mod services;
 mod state;
 mod text;
 mod verdict;
@@ -36,9 +37,10 @@ pub use learned::{
 pub use listener::CONNECTIONS_MAX;
 pub use names::{LEARNED_PATH, STATE_PATH, WAITING_ROOM_PATH};
 pub use routes::{Params, serve};
+pub use services::ServiceState;
 pub use state::{
-    DecisionState, KindState, NodeState, Percentiles, Rates, RecalledState, Refusals, RouteState,
-    ServiceState, State, Totals, WaitState,
+    DecisionState, KindState, NodeState, Percentiles, Rates, RecalledState, Refusals, RouteState, State,
+    Totals, WaitState,
 };
 pub use verdict::Verdict;
 

@@ -3,13 +3,14 @@
 //! These structs are the wire's own: names here stay while those inside may change.
 
 use crate::Source;
+use crate::services::{self, ServiceState};
 use crate::verdict::{self, SituationClock, Verdict};
 use crate::waiting_room::LineState;
 use crate::windows::{KindTotals, LONG_S, RouteTimes, SHORT_S, Windows};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
-use suimon_gate::{Amount, Counts, GateState, KindView, ServiceView};
+use suimon_gate::{Counts, GateState, KindView};
 use suimon_model::{Record, RouteId, Subject};
 use suimon_proxy::UpstreamNodeView;
 use suimon_proxy::{BUCKETS, LineCounts, RouteReport, Times, View, WAIT_BUCKETS};
@@ -298,48 +299,6 @@ pub struct Percentiles {
     pub p99: Option<f64>,
 }
 
-/// One service.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct ServiceState {
-    /// Its name.
-    pub name: String,
-    /// Its routes.
-    pub routes: Vec<String>,
-    /// What is wished for it: its weight, floor and ceiling, and how much it may be slowed relative
-    /// to the others.
-    pub weight: f64,
-    /// See `weight`; absent: none.
-    pub floor: Option<String>,
-    /// See `weight`; absent: none.
-    pub ceiling: Option<String>,
-    /// See `weight`.
-    pub slowdown_wished: f64,
-    /// Seconds that a request takes alone, as learned or declared; absent while unknown.
-    pub alone_seconds: Option<f64>,
-    /// How many times as long as alone a request takes, waiting included; absent while unknown or
-    /// idle.
-    pub slowdown: Option<f64>,
-    /// The work it does, as a share of what the host does at its best.
-    pub share: f64,
-    /// The work it does, processor seconds per second at most.
-    pub effort: f64,
-    /// Completions per second.
-    pub rate: f64,
-    /// The mean number of its requests in the application that it is held to; absent: none.
-    pub cap: Option<f64>,
-    /// The pause that each request gets, milliseconds: the declared one, and what a cap below one
-    /// comes to.
-    pub pause_ms: f64,
-    /// Requests in the application.
-    pub in_flight: usize,
-    /// Requests in the queues of its routes.
-    pub waiting: usize,
-    /// What binds it.
-    pub binding: String,
-    /// The same as a sentence.
-    pub explanation: String,
-}
-
 /// One node of the application.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct NodeState {
@@ -440,7 +399,12 @@ impl State {
             probing,
             kinds,
             routes: routes(&view, windows),
-            services: services(&view),
+            services: (view.gate.services.iter())
+                .map(|service| {
+                    let routes = service.routes.iter().map(|route| route_name(&view, *route));
+                    services::state_of(service, routes.collect())
+                })
+                .collect(),
             ungated: route_state(&view.ungated, &windows.route_times(&view.ungated, &view, None)),
             route_times_window_seconds: windows.route_seconds(&view),
             nodes: node_states,
@@ -631,35 +595,6 @@ fn route_state(route: &RouteReport, times: &RouteTimes) -> RouteState {
         upstream: percentiles(&times.upstream),
         added: percentiles(&times.added),
     }
-}
-
-fn services(view: &View) -> Vec<ServiceState> {
-    let amount = |amount: Option<Amount>| {
-        amount.map(|amount| match amount {
-            Amount::PerSecond(rate) => format!("{rate}/s"),
-            Amount::OfHost(share) => format!("{} %", 100.0 * share),
-        })
-    };
-    let service = |service: &ServiceView| ServiceState {
-        name: service.name.clone(),
-        routes: service.routes.iter().map(|route| route_name(view, *route)).collect(),
-        weight: service.wish.weight,
-        floor: amount(service.wish.floor),
-        ceiling: amount(service.wish.ceiling),
-        slowdown_wished: service.wish.slowdown,
-        alone_seconds: service.standing.alone,
-        slowdown: service.standing.slowdown.and_then(finite),
-        share: finite(service.standing.share).unwrap_or(0.0),
-        effort: finite(service.standing.effort).unwrap_or(0.0),
-        rate: finite(service.standing.rate).unwrap_or(0.0),
-        cap: service.standing.cap,
-        pause_ms: finite(1e3 * service.pause_seconds).unwrap_or(0.0),
-        in_flight: service.in_flight,
-        waiting: service.waiting,
-        binding: service.standing.binding.word().to_string(),
-        explanation: service.standing.binding.means().to_string(),
-    };
-    view.gate.services.iter().map(service).collect()
 }
 
 fn node_state(node: &UpstreamNodeView) -> NodeState {

@@ -186,7 +186,7 @@ impl RunResult {
             steps: vec![],
             session_time: Histogram::default(),
             seconds: vec![],
-            services: ServiceSeries::new(scenario),
+            services: ServiceSeries::new(&scenario.gate.services, scenario.routes.len()),
             series: vec![],
             reachable: vec![],
             bound: vec![],

@@ -1,6 +1,5 @@
 //! What was done for each service, second by second.
 
-use crate::scenario::{Cost, Scenario};
 use serde::Serialize;
 use suimon_gate::Services;
 use suimon_model::{Duration, Instant, RouteId};
@@ -55,19 +54,26 @@ pub struct ServiceSeries {
 }
 
 impl ServiceSeries {
-    pub(crate) fn new(scenario: &Scenario) -> Self {
-        let Services { services, .. } = &scenario.gate.services;
+    /// Returns nothing yet of these services on so many routes.
+    pub(crate) fn new(Services { services, .. }: &Services, routes: usize) -> Self {
         let of = |route| services.iter().position(|service| service.routes.contains(&RouteId(route)));
         ServiceSeries {
             names: services.iter().map(|service| service.name.clone()).collect(),
             seconds: vec![vec![]; services.len()],
             alone: services.iter().map(|service| service.wish.alone).collect(),
-            of: (0..scenario.routes.len() as u32).map(of).collect(),
+            of: (0..routes as u32).map(of).collect(),
         }
     }
 
-    /// Takes note of an answer.
-    pub(crate) fn answered(&mut self, now: Instant, route: RouteId, cost: &Cost, took: Duration) {
+    /// Takes note of an answer to a request that takes `alone` seconds alone if nothing else was
+    /// declared, `work` of them on a processor.
+    pub(crate) fn answered(
+        &mut self,
+        now: Instant,
+        route: RouteId,
+        took: Duration,
+        (alone, work): (f64, f64),
+    ) {
         let Some(service) = self.of.get(route.index()).copied().flatten() else { return };
         let (seconds, second) = (&mut self.seconds[service], now.as_secs_f64() as usize);
         if seconds.len() <= second {
@@ -76,8 +82,8 @@ impl ServiceSeries {
         seconds[second].add(&ServiceSecond {
             answered: 1,
             response_s: took.as_secs_f64(),
-            alone_s: self.alone[service].unwrap_or(cost.cpu + cost.elsewhere + cost.pauses.seconds()),
-            work_s: cost.cpu,
+            alone_s: self.alone[service].unwrap_or(alone),
+            work_s: work,
         });
     }
 

@@ -161,7 +161,9 @@ impl Run<'_> {
         self.tally.fold(&turn);
         if turn.outcome == Answer::Passed {
             let route = self.scenario.steps[turn.kind.index()][turn.step];
-            self.outcome.services.answered(now, route, &self.costs[route.index()], turn.took);
+            let cost = &self.costs[route.index()];
+            let alone = cost.cpu + cost.elsewhere + cost.pauses.seconds();
+            self.outcome.services.answered(now, route, turn.took, (alone, cost.cpu));
         }
         if let Next::Ask { at, .. } = turn.next {
             return self.at(at, Event::Ask(index));
