@@ -26,18 +26,23 @@
 //! and the one it was lowered for takes as long in the application and does no more, it is given up
 //! for a minute, the next time for two, at most for ten: that one is slow for another reason. While
 //! Σ y is below [`BUSY`] of Y, nobody waits who may start and S ÷ S0 is below [`CROWDED`], caps
-//! rise: the host is idle. *Who moves first*: the route law owns the total, this one the split. A
+//! rise: the host is idle; for [`AFTER_IDLE`] they then fall slowly. γ is less where the window told
+//! little of what is known ([`GAIN_FRESH`]): a service of few ends is known late, and caps that do
+//! not wait for it swing. *Who moves first*: the route law owns the total, this one the split. A
 //! route whose service has a cap does not bind its own limit, so the route law learns nothing there
 //! and tries nothing; where a trial was under way it is dropped. While one of its limits is on
-//! trial caps stay, for at most [`TRIAL_MAX`]. Its capacity X is what it does under the cap, and
-//! session admission follows that. *Limits*: without S0, the time alone, a service is neither
-//! slowed nor helped: unknown is not small. *Source*: LAWS §4 of the design; the goal is that of
+//! trial caps stay, for at most [`TRIAL_MAX`]; then, and once there is a cap, no trial begins for
+//! [`CAPS_FIRST`]. Its capacity X is what it does under the cap, and session admission follows
+//! that. *Limits*: without S0, the time alone, a service is neither slowed nor helped: unknown is
+//! not small. *Source*: LAWS §4 of the design; the goal is that of
 //! the papers on degradation schemes; `docs/laws/degradation.md`.
 
+mod binding;
 mod estimate;
 mod filling;
 mod wish;
 
+pub use binding::Binding;
 pub use estimate::ServiceSample;
 pub use wish::{Amount, DegradationMode, ServiceWish};
 
@@ -47,6 +52,8 @@ use filling::{Claim, fill};
 use suimon_model::real::{exp, ln};
 use suimon_model::{Instant, Quantity, Reason, Record, ServiceId, Signals, Subject, seconds};
 
+/// What is aimed at ÷ a floor: what swings around its floor is below it half of the time.
+const FLOOR_AIM: f64 = 1.08;
 /// Length of a window: at least the first, until every service had [`ENDS_MIN`] ends, at most the
 /// second. Seconds.
 const WINDOW_MIN: f64 = 1.0;
@@ -55,6 +62,8 @@ const ENDS_MIN: f64 = 3.0;
 /// γ of (6) and (7), and the most that ln m changes in a window.
 const GAIN: f64 = 0.3;
 const STEP_MAX: f64 = 0.7;
+/// γ, where only a part of what is known is from the last window, by that part.
+const GAIN_FRESH: f64 = 1.2;
 /// Differences below this are noise.
 const DEADBAND: f64 = 0.05;
 /// D up to which a service is not slowed.
@@ -71,6 +80,10 @@ const EFFORT_WEIGHT: f64 = 0.3;
 const BUSY: f64 = 0.9;
 const IDLE_WAITING: f64 = 0.5;
 const CROWDED: f64 = 4.0;
+/// For how many seconds after the host was idle caps fall by no more than this, as a logarithm, a
+/// window: it would only be idle again.
+const AFTER_IDLE: f64 = 30.0;
+const AFTER_IDLE_FALL: f64 = 0.05;
 /// Share of the patience within which what waits is served.
 const PATIENCE_SHARE: f64 = 0.8;
 /// A cap that fell by this factor has had its effect if the one it was lowered for is faster by the
@@ -84,35 +97,14 @@ const GIVEN_UP: f64 = 60.0;
 const GIVEN_UP_MAX: f64 = 600.0;
 /// The longest time, in seconds, for which caps stay because a limit is on trial: what it does to
 /// the services is no reason to move a cap, and a cap that moves is a reason to misjudge it.
-const TRIAL_MAX: f64 = 10.0;
+const TRIAL_MAX: f64 = 5.0;
+/// For how many seconds after the first cap, and after each trial, caps move and no trial begins.
+const CAPS_FIRST: f64 = 22.0;
 /// Lateness of the probe above which the heaviest service gives way, seconds, and by how much.
 const LAG_MAX: f64 = 0.005;
 const LAG_STEP: f64 = 0.2;
 /// Relative change of a cap from which it is a decision to tell.
 const TOLD: f64 = 0.02;
-
-suimon_model::choices! {
-    /// What binds a service.
-    #[derive(Eq)]
-    pub enum Binding {
-        /// It has all it asks for, as far as its routes' limits go.
-        Free = 0, "free", "nothing: it has all it asks for, as far as the limits of its routes go";
-        /// It gives way so that another one is slowed no more than was wished.
-        Split = 1, "split", "it gives way to a service that is further behind its wish";
-        /// Its own ceiling.
-        Ceiling = 2, "ceiling", "its own ceiling";
-        /// It would have to give way further, and those who wait could not be served in time.
-        Patience = 3, "patience", "those who wait for it must be served in time, so that another service's wish is out of reach";
-        /// It was slowed for another service, which was no faster for it.
-        NoEffect = 4, "no_effect", "slowing it helped no other service, so it is not slowed for now";
-        /// What its requests take alone is not known.
-        Unknown = 5, "unknown", "what its requests take alone is not known yet, so it is neither slowed nor helped";
-        /// The probe is late.
-        Lag = 6, "lag", "the application is late to take in requests, and this service is the heaviest";
-        /// Slowing it further would leave the host idle.
-        Idle = 7, "idle", "slowing it further would leave the host idle, so that another service's wish is out of reach";
-    }
-}
 
 /// What the law is told of a service once per tick.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -153,8 +145,14 @@ pub struct Degradation {
     /// Σ y over the last windows, and Y.
     effort: Option<f64>,
     capacity: f64,
+    /// The least share of what is known of an active service that the last window told.
+    freshness: f64,
+    /// When the host was idle last.
+    idle_at: Option<Instant>,
     /// Since when a limit of one of the services is on trial.
     on_trial_since: Option<Instant>,
+    /// Until when no trial is to begin.
+    caps_first_until: Option<Instant>,
     /// The last lateness of the probe, seconds, until it was looked at.
     lag: Option<f64>,
 }
@@ -165,7 +163,10 @@ suimon_model::saved_struct!(Degradation {
     window_begin,
     effort,
     capacity,
+    freshness,
+    idle_at,
     on_trial_since,
+    caps_first_until,
     lag
 });
 
@@ -258,7 +259,10 @@ impl Degradation {
             window_begin: now,
             effort: None,
             capacity: 0.0,
+            freshness: 1.0,
+            idle_at: None,
             on_trial_since: None,
+            caps_first_until: None,
             lag: None,
         }
     }
@@ -276,6 +280,16 @@ impl Degradation {
     /// Returns the cap of `service`, if it has one.
     pub fn cap(&self, service: ServiceId) -> Option<f64> {
         self.services[service.index()].cap
+    }
+
+    /// Returns whether a trial of a limit of one of the services may begin. Caps come first: where
+    /// they had no time between two trials, they would be held most of the time.
+    pub fn lets_try(&self, now: Instant) -> bool {
+        !self.has_caps() || self.caps_first_until.is_none_or(|until| now >= until)
+    }
+
+    fn has_caps(&self) -> bool {
+        self.services.iter().any(|service| service.cap.is_some())
     }
 
     /// Returns the wish for `service`.
@@ -322,6 +336,9 @@ impl Degradation {
         is_on_trial: bool,
         out: &mut Vec<Record>,
     ) -> bool {
+        if self.on_trial_since.is_some() && !is_on_trial {
+            self.caps_first_until = Some(now + seconds(CAPS_FIRST));
+        }
         self.on_trial_since = is_on_trial.then(|| self.on_trial_since.unwrap_or(now));
         for (service, input) in self.services.iter_mut().zip(inputs) {
             service.window.add(&input.sample);
@@ -335,13 +352,23 @@ impl Degradation {
             return false;
         }
         self.window_begin = now;
+        self.freshness = 1.0;
         for service in &mut self.services {
-            service.estimate.fold(&service.window, service.cap);
+            let fresh = service.estimate.fold(&service.window, service.cap);
+            if service.estimate.is_active() {
+                self.freshness = self.freshness.min(fresh);
+            }
             service.window = ServiceSample::default();
         }
         self.measure_capacity(passed);
-        let is_held = self.on_trial_since.is_some_and(|since| now.secs_since(since) < TRIAL_MAX);
-        !is_held && self.decide(now, patience, out)
+        let is_held =
+            self.has_caps() && self.on_trial_since.is_some_and(|since| now.secs_since(since) < TRIAL_MAX);
+        let had_caps = self.has_caps();
+        let changed = !is_held && self.decide(now, patience, out);
+        if !had_caps && self.has_caps() {
+            self.caps_first_until = Some(now + seconds(CAPS_FIRST));
+        }
+        changed
     }
 
     fn measure_capacity(&mut self, passed: f64) {
@@ -371,6 +398,11 @@ impl Degradation {
         let late = self.lag.take().filter(|lag| *lag > LAG_MAX).and_then(|_| self.heaviest());
         let mut changed = false;
         let idle = self.idle();
+        self.idle_at = idle.map_or(self.idle_at, |_| Some(now));
+        let least = match self.idle_at {
+            Some(at) if now.secs_since(at) < AFTER_IDLE => -AFTER_IDLE_FALL,
+            _ => f64::MIN,
+        };
         // Caps that hold all of them hold nobody for the sake of another.
         let active = self.services.iter().zip(&needs).filter(|(_, need)| need.is_some());
         let all_capped =
@@ -388,6 +420,9 @@ impl Degradation {
             let others = needs.iter().enumerate().filter(|(other, _)| *other != index);
             let others: Vec<Need> = others.filter_map(|(_, need)| *need).collect();
             let (mut step, mut binding) = self.step_of(&need, &others);
+            if binding == Binding::Split {
+                step = step.map(|step| step.max(least));
+            }
             if all_capped && binding != Binding::Ceiling {
                 step = Some(step.unwrap_or(0.0) + COMMON_RISE);
             }
@@ -464,7 +499,7 @@ impl Degradation {
             // What its own ceiling or a late probe holds back is nobody else's debt.
             is_behind: slowdown > CALM && !matches!(service.binding, Binding::Ceiling | Binding::Lag),
             is_capped: service.cap.is_some(),
-            floor: amount(service.wish.floor).unwrap_or(0.0),
+            floor: FLOOR_AIM * amount(service.wish.floor).unwrap_or(0.0),
             ceiling: amount(service.wish.ceiling).unwrap_or(f64::INFINITY),
             effort: service.estimate.effort().max(EFFORT_LEAST),
         })
@@ -479,13 +514,14 @@ impl Degradation {
         // What has no more than its part gives nothing.
         let may_give = self.mode == DegradationMode::Slowdown || need.error < -DEADBAND;
         let ahead = need.error - others.iter().map(|other| other.error).fold(f64::MAX, f64::min);
+        let gain = (GAIN_FRESH * self.freshness).min(GAIN);
         let (mut step, mut binding) = if gap > DEADBAND && may_give {
             // In the modes of shares a floor is in its part already, as far as it can be had.
             let keeps_floor = self.mode == DegradationMode::Slowdown && need.floor > 0.0;
-            let least = if keeps_floor { GAIN * ln(need.floor / need.effort).min(0.0) } else { f64::MIN };
-            (Some((-GAIN * gap).max(least).max(-STEP_MAX)), Binding::Split)
+            let least = if keeps_floor { gain * ln(need.floor / need.effort).min(0.0) } else { f64::MIN };
+            (Some((-gain * gap).max(least).max(-STEP_MAX)), Binding::Split)
         } else if need.is_behind && ahead > DEADBAND && !others.is_empty() {
-            (Some((GAIN * ahead).min(STEP_MAX)), Binding::Split)
+            (Some((gain * ahead).min(STEP_MAX)), Binding::Split)
         } else if !others.iter().any(|other| other.is_behind) {
             (Some(RELAX), Binding::Split)
         } else {

@@ -65,6 +65,9 @@ pub trait RouteLaw: std::fmt::Debug + Send {
     /// `route`: then nothing that happens there says anything of the limit.
     fn set_capped(&mut self, _route: RouteId, _is_capped: bool) {}
 
+    /// Takes note whether a trial of a limit of `route` may begin.
+    fn set_tries(&mut self, _route: RouteId, _tries: bool) {}
+
     /// Takes note that a request is no longer in the application. Its meter has been told already.
     fn on_end(&mut self, now: Instant, end: &RequestEnd, meters: &[Meter], out: &mut Vec<Record>);
 

@@ -296,6 +296,10 @@ impl RouteLaw for Paired {
         self.routes[route.index()].is_capped = is_capped;
     }
 
+    fn set_tries(&mut self, route: RouteId, tries: bool) {
+        self.routes[route.index()].tries = tries;
+    }
+
     fn set_patience(&mut self, patience: f64) {
         self.patience = patience;
     }
@@ -449,6 +453,7 @@ impl Paired {
         let trusted = self.trusted_cores();
         let ready = |route: &Route| {
             route.learns
+                && route.tries
                 && route.slow_start.is_none()
                 && route.binding_ticks > 0
                 && route.pressure >= PRESSURE_MIN

@@ -178,6 +178,7 @@ impl Window {
             waiting_seconds: self.waiting_seconds,
             ended,
             service_seconds: self.service_seconds,
+            known_ended: if alone.is_some() { ended } else { 0.0 },
             alone_seconds: ended * alone.unwrap_or(0.0),
             work_seconds: ended * work.unwrap_or(0.0),
         }

@@ -24,6 +24,7 @@ use crate::requests::{NewcomerPosition, Origin, Request, Requests, Stage};
 use crate::services::ServiceGates;
 use crate::sessions::{RequestTrouble, Session, Sessions};
 use away::Outage;
+use occupancy::Occupancy;
 use pressure::Pressure;
 use route_gate::Route;
 use session_gate::Claim;
@@ -41,6 +42,9 @@ use suimon_model::{
 pub(crate) const TICK: Duration = Duration::from_millis(250);
 /// Mean Retry-After of requests refused while the application is down, seconds.
 const AWAY_RETRY: f64 = 5.0;
+/// Requests that, on average over its life, may be beside one that counts as having had a core, where
+/// the others have one each: it makes it take a tenth longer at most.
+const COMPANY: f64 = 0.2;
 
 /// The gate. See the crate's documentation for how it is spoken to.
 #[derive(Debug)]
@@ -66,7 +70,7 @@ pub struct Gate {
     /// Records of the event under way, until they are published.
     fresh: Vec<Record>,
     waiting: usize,
-    in_flight: usize,
+    in_application: Occupancy,
     next_tick: Instant,
     pressure: Pressure,
     draining: bool,
@@ -112,7 +116,7 @@ impl Gate {
             trace: TraceHash::default(),
             fresh: vec![],
             waiting: 0,
-            in_flight: 0,
+            in_application: Occupancy::new(now),
             next_tick: now + TICK,
             pressure: Pressure::default(),
             draining: false,
@@ -319,13 +323,15 @@ impl Gate {
         let entry =
             self.requests.remove(id).expect("a token is made for a request in the table and ends once");
         let orphaned = matches!(entry.stage, Stage::Orphaned(_));
-        let alone = entry.alone && self.has_cores_for_all();
+        let mut had_a_core = false;
         let route = &mut self.routes[entry.route.index()];
         let service = match entry.stage {
             Stage::InApplication(since) | Stage::Orphaned(since) => {
                 route.in_flight -= 1;
-                self.in_flight -= 1;
+                self.in_application.leaves(now);
                 self.services.leaves(now, entry.route);
+                had_a_core = self.in_application.mean_since(since, entry.occupancy_mark)
+                    <= f64::from(self.params.cores) + COMPANY;
                 now.secs_since(since)
             }
             Stage::Suspended => {
@@ -352,7 +358,7 @@ impl Gate {
         let progress = !matches!(outcome, Outcome::Failed(_));
         if progress {
             route.took.fold(service);
-            if alone {
+            if had_a_core {
                 route.took_alone.fold(service);
             }
         }
@@ -394,7 +400,7 @@ impl Gate {
         let route = &mut self.routes[id.index()];
         route.in_flight -= 1;
         route.suspended += 1;
-        self.in_flight -= 1;
+        self.in_application.leaves(now);
         self.services.leaves(now, id);
         self.note_load(now, id);
         self.law.on_suspend(id, request);
@@ -534,7 +540,7 @@ impl Gate {
 
     /// Returns how many requests are in the application, of all routes.
     pub fn in_flight(&self) -> usize {
-        self.in_flight
+        self.in_application.count()
     }
 
     /// Returns whether `request` is a newcomer's that is held until its session may begin.
@@ -574,7 +580,7 @@ impl Gate {
             kinds: self.kinds.iter().map(kind_view).collect(),
             services: self.service_views(),
             waiting: self.waiting,
-            in_flight: self.in_flight,
+            in_flight: self.in_application.count(),
             suspended: self.routes.iter().map(|route| route.suspended).sum(),
             sessions: self.sessions.len(),
             leased_sessions: self.sessions.leased(),
@@ -663,6 +669,7 @@ mod away;
 mod knowledge;
 mod learned;
 mod line;
+mod occupancy;
 mod pressure;
 mod route_gate;
 mod saved;

@@ -90,11 +90,11 @@ pub(crate) struct Request {
     pub(crate) stage: Stage,
     /// How long the application has worked on it so far, if it is suspended.
     pub(crate) spent: Duration,
-    /// Whether it began in an application that had a core for it.
-    pub(crate) alone: bool,
+    /// What was in the application until it began, integrated over time, seconds.
+    pub(crate) occupancy_mark: f64,
 }
 
-suimon_model::saved_struct!(Request { route, origin, beyond, late, arrived, stage, spent, alone });
+suimon_model::saved_struct!(Request { route, origin, beyond, late, arrived, stage, spent, occupancy_mark });
 
 impl Request {
     /// Returns a request that has just come.
@@ -107,7 +107,7 @@ impl Request {
             arrived: now,
             stage: Stage::InApplication(now),
             spent: Duration::ZERO,
-            alone: false,
+            occupancy_mark: 0.0,
         }
     }
 

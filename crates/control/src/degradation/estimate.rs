@@ -20,7 +20,9 @@ pub struct ServiceSample {
     pub ended: f64,
     /// Seconds in the application of those.
     pub service_seconds: f64,
-    /// The seconds that they would have taken alone; 0 where that is unknown.
+    /// Those of them of which it is known what they take alone.
+    pub known_ended: f64,
+    /// The seconds that those would have taken alone.
     pub alone_seconds: f64,
     /// Processor seconds that they took at most; 0 where that is unknown.
     pub work_seconds: f64,
@@ -32,6 +34,7 @@ suimon_model::saved_struct!(ServiceSample {
     waiting_seconds,
     ended,
     service_seconds,
+    known_ended,
     alone_seconds,
     work_seconds
 });
@@ -48,6 +51,7 @@ impl ServiceSample {
         self.waiting_seconds = kept * self.waiting_seconds + other.waiting_seconds;
         self.ended = kept * self.ended + other.ended;
         self.service_seconds = kept * self.service_seconds + other.service_seconds;
+        self.known_ended = kept * self.known_ended + other.known_ended;
         self.alone_seconds = kept * self.alone_seconds + other.alone_seconds;
         self.work_seconds = kept * self.work_seconds + other.work_seconds;
     }
@@ -76,12 +80,15 @@ suimon_model::saved_struct!(Estimate { recent, inside, waiting });
 impl Estimate {
     /// Takes in a window. `cap`: the one that was in force, at which a service with a queue has
     /// that many in the application in the long run, however short the window.
-    pub(super) fn fold(&mut self, window: &ServiceSample, cap: Option<f64>) {
+    /// Returns the share of what is known now that it told.
+    pub(super) fn fold(&mut self, window: &ServiceSample, cap: Option<f64>) -> f64 {
         let forgotten = (window.ended / ENDS).max(window.seconds / MEMORY_MAX);
-        self.recent.fade(exp(-forgotten), window);
+        let kept = exp(-forgotten);
+        self.recent.fade(kept, window);
         self.waiting = window.waiting();
         let least = cap.filter(|_| self.waiting > 0.5).unwrap_or(0.0);
         self.inside = window.inside().max(least);
+        1.0 - kept
     }
 
     /// Returns D: how many times as long as alone a request takes, waiting included. By Little's
@@ -95,8 +102,8 @@ impl Estimate {
 
     /// Returns S / S0, its part in the application.
     pub(super) fn stretch(&self) -> Option<f64> {
-        let ServiceSample { service_seconds, alone_seconds, .. } = self.recent;
-        (alone_seconds > 0.0 && service_seconds > 0.0).then(|| service_seconds / alone_seconds)
+        let ServiceSample { ended, service_seconds, .. } = self.recent;
+        self.alone().filter(|_| service_seconds > 0.0).map(|alone| service_seconds / ended / alone)
     }
 
     /// Returns ln D. The logarithm of the mean of n values lies 1/2n below that of the true mean on
@@ -120,8 +127,8 @@ impl Estimate {
 
     /// Returns the seconds that a request takes alone.
     pub(super) fn alone(&self) -> Option<f64> {
-        let ServiceSample { ended, alone_seconds, .. } = self.recent;
-        (ended > 0.0 && alone_seconds > 0.0).then(|| alone_seconds / ended)
+        let ServiceSample { known_ended, alone_seconds, .. } = self.recent;
+        (alone_seconds > 0.0).then(|| alone_seconds / known_ended)
     }
 
     /// Returns completions per second.

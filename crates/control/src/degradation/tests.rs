@@ -37,6 +37,7 @@ impl Host {
                     waiting_seconds: (clients.number - inside) * passed,
                     ended,
                     service_seconds: ended * clients.work / each,
+                    known_ended: ended,
                     alone_seconds: ended * clients.work,
                     work_seconds: ended * clients.work,
                 },
@@ -170,7 +171,7 @@ fn a_service_that_is_slow_for_another_reason_costs_the_others_nothing_for_long()
             service_seconds: 5.0,
             ..ServiceSample::default()
         };
-        let sample = ServiceSample { alone_seconds: 0.1, work_seconds: 0.1, ..slow };
+        let sample = ServiceSample { known_ended: 50.0, alone_seconds: 0.1, work_seconds: 0.1, ..slow };
         inputs.insert(0, ServiceInput { sample, slots: f64::INFINITY });
         law.on_tick(at(0.25 * f64::from(step)), &inputs, 60.0, false, &mut records);
         capped += usize::from(law.cap(B).is_some_and(|cap| cap < 2.0));
@@ -220,6 +221,7 @@ fn a_host_is_not_left_idle_for_a_wish() {
             inside_seconds: 0.05,
             ended: 12.5,
             service_seconds: 0.05,
+            known_ended: 12.5,
             alone_seconds: 0.025,
             work_seconds: 0.025,
             ..ServiceSample::default()
@@ -246,6 +248,29 @@ fn caps_stay_while_a_limit_is_on_trial_but_not_for_long() {
     assert!(moved.iter().any(|at| *at <= 5.0), "{moved:?}");
     let again = moved.iter().find(|at| **at > 5.0).expect("a trial that does not end holds nobody");
     assert!((5.0 + TRIAL_MAX - 1.0..5.0 + TRIAL_MAX + 3.0).contains(again), "{moved:?}");
+}
+
+#[test]
+fn no_trial_begins_until_the_caps_have_had_their_time() {
+    let mut law = law(DegradationMode::Slowdown, &slowdowns(&[1.0, 4.0]));
+    let mut play = |from: f64, to: f64, is_on_trial: bool| -> Vec<bool> {
+        let steps = (4.0 * from) as u32 + 1..=(4.0 * to) as u32;
+        steps
+            .map(|step| {
+                let (now, inputs) = (0.25 * f64::from(step), shop().inputs(&Host::caps(&law), 0.25));
+                law.on_tick(at(now), &inputs, 60.0, is_on_trial, &mut vec![]);
+                law.lets_try(at(now))
+            })
+            .collect()
+    };
+    assert!(play(0.0, 0.5, false).iter().all(|lets| *lets), "nobody has a cap");
+    let first = play(0.5, 30.0, false);
+    let refused = first.iter().filter(|lets| !**lets).count() as f64 / 4.0;
+    assert!((refused - CAPS_FIRST).abs() < 2.0 && first[first.len() - 1], "{refused} s");
+    assert!(play(30.0, 35.0, true).iter().all(|lets| *lets));
+    let after = play(35.0, 60.0, false);
+    let refused = after.iter().filter(|lets| !**lets).count() as f64 / 4.0;
+    assert!((refused - CAPS_FIRST).abs() < 1.0 && after[after.len() - 1], "{refused} s");
 }
 
 mod properties {

@@ -68,6 +68,8 @@ pub(super) struct Route {
     pub(super) is_mixed: bool,
     /// Whether a cap of its service holds back what waits there, and not its limit.
     pub(super) is_capped: bool,
+    /// Whether a trial may begin.
+    pub(super) tries: bool,
     /// The limit in force: the base, or the one under trial.
     pub(super) limit: u32,
     /// The limit believed best so far.
@@ -144,6 +146,7 @@ suimon_model::saved_struct!(Route {
     learns,
     is_mixed,
     is_capped,
+    tries,
     limit,
     base,
     up,
@@ -223,6 +226,7 @@ impl Route {
             learns,
             is_mixed: false,
             is_capped: false,
+            tries: true,
             limit,
             base: limit,
             up: true,

@@ -201,7 +201,7 @@ impl Gate {
             // As if the client had never been waited for.
             request.stage = Stage::InApplication(now - request.spent);
             self.routes[route.index()].in_flight += 1;
-            self.in_flight += 1;
+            self.in_application.enters(now);
             self.services.enters(now, route);
             self.law.on_start(now, route, id, &self.meters);
             return self.outputs.push_back(Output::Resumed(id));
@@ -215,10 +215,10 @@ impl Gate {
             }
         };
         self.routes[route.index()].in_flight += 1;
-        self.in_flight += 1;
+        self.in_application.enters(now);
         self.services.enters(now, route);
-        let alone = self.has_cores_for_all();
-        self.requests.get_mut(id).expect("a queued request is in the table").alone = alone;
+        let mark = self.in_application.mark();
+        self.requests.get_mut(id).expect("a queued request is in the table").occupancy_mark = mark;
         self.law.on_start(now, route, id, &self.meters);
         let waited = now.since(arrived);
         if let Some((_, session)) = session.filter(|_| now > arrived) {
@@ -231,12 +231,6 @@ impl Gate {
             lease,
             waited,
         }));
-    }
-
-    /// Returns whether everything in the application can have a core of its own, as far as is
-    /// known.
-    pub(super) fn has_cores_for_all(&self) -> bool {
-        self.in_flight <= self.params.cores as usize
     }
 
     /// Returns whether a request, that waits at its route or has just started, had to let later

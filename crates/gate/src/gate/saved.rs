@@ -62,7 +62,7 @@ impl Gate {
         self.rng.save(&mut out);
         self.trace.save(&mut out);
         self.waiting.save(&mut out);
-        self.in_flight.save(&mut out);
+        self.in_application.save(&mut out);
         self.next_tick.save(&mut out);
         self.pressure.save(&mut out);
         self.draining.save(&mut out);
@@ -90,7 +90,7 @@ impl Gate {
             rng: Persist::load(from)?,
             trace: Persist::load(from)?,
             waiting: Persist::load(from)?,
-            in_flight: Persist::load(from)?,
+            in_application: Persist::load(from)?,
             next_tick: Persist::load(from)?,
             pressure: Persist::load(from)?,
             draining: Persist::load(from)?,
@@ -206,7 +206,7 @@ impl Gate {
             && self.kinds.iter().map(|kind| kind.held.len()).eq(in_line)
             && self.waiting == waiting
             && self.away.len() == awaiting
-            && self.in_flight == in_flight.iter().map(|(running, _)| running).sum::<usize>()
+            && self.in_application.count() == in_flight.iter().map(|(running, _)| running).sum::<usize>()
     }
 }
 

@@ -20,6 +20,7 @@ impl Gate {
         let before = std::mem::take(&mut self.services);
         for (route, _) in before.gates.iter().flat_map(|gate| &gate.routes) {
             self.law.set_capped(*route, false);
+            self.law.set_tries(*route, true);
         }
         self.services = ServiceGates::new(services, &self.meters, now);
         for (index, route) in self.routes.iter().enumerate() {
@@ -70,6 +71,10 @@ impl Gate {
         }
         let is_on_trial = self.law.probing().is_some_and(|route| self.services.of(route).is_some());
         law.on_tick(now, &inputs, patience, is_on_trial, &mut self.fresh);
+        let tries = law.lets_try(now);
+        for (route, _) in self.services.gates.iter().flat_map(|gate| &gate.routes) {
+            self.law.set_tries(*route, tries);
+        }
         for (id, gate) in (0..).map(ServiceId).zip(&mut self.services.gates) {
             gate.credit.set_service(now, law.standing(id).service);
             if gate.credit.cap() != law.cap(id) {
