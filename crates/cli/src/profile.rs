@@ -76,6 +76,9 @@ pub(crate) struct Profile {
     /// Do not measure each service alone first; no slowdowns are told then.
     #[arg(long)]
     pub(crate) no_alone: bool,
+    /// Measure each service alone, and nothing else.
+    #[arg(long, conflicts_with_all = ["no_alone", "heavy_in_flight"])]
+    pub(crate) alone_only: bool,
     /// Send this header with each request. Can be repeated.
     #[arg(long, value_name = "NAME: VALUE", value_parser = header)]
     pub(crate) header: Vec<(HeaderName, HeaderValue)>,
@@ -139,7 +142,7 @@ fn plan(args: &Profile) -> Plan {
         light: args.light.clone(),
         heavy: args.heavy.clone(),
         light_in_flight: args.light_in_flight,
-        heavy_in_flight: args.heavy_in_flight.clone(),
+        heavy_in_flight: if args.alone_only { vec![] } else { args.heavy_in_flight.clone() },
         warmup: args.warmup,
         measure: Duration::from_secs(args.seconds.into()),
         timeout: args.timeout,

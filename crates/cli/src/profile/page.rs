@@ -6,7 +6,7 @@ use crate::numbers::{rate, share};
 use crate::page::{self, bars, both_widths, escape, half};
 use std::fmt::{Result, Write as _};
 use std::time::{Duration, UNIX_EPOCH};
-use suimon_crowd::profile::{PointReport, ProfileReport, Role, ServiceReport};
+use suimon_crowd::profile::{Ended, PointReport, ProfileReport, Role, ServiceReport};
 
 /// Returns the page; all numbers stay inside it.
 pub(super) fn page(report: &ProfileReport) -> String {
@@ -95,7 +95,7 @@ fn ends(report: &ProfileReport, role: Role) -> Option<(At<'_>, At<'_>)> {
 
 fn headline(report: &ProfileReport) -> String {
     let Some(((first, before), (last, after))) = ends(report, Role::Light) else {
-        return "Not enough was measured".to_owned();
+        return headline_alone(report).unwrap_or_else(|| "Not enough was measured".to_owned());
     };
     format!(
         "With {} of {} in flight, {} completes {} per second instead of {}",
@@ -108,6 +108,16 @@ fn headline(report: &ProfileReport) -> String {
             some => format!("{} with {some}", rate(before.per_second)),
         }
     )
+}
+
+/// Returns what each service takes alone, if both were answered.
+fn headline_alone(report: &ProfileReport) -> Option<String> {
+    if report.ended != Ended::AllPoints {
+        return None;
+    }
+    let alone = |role| of_service(report, role).find(|(point, service)| point.alone && service.completed > 0);
+    let [light, heavy] = [alone(Role::Light)?.1, alone(Role::Heavy)?.1].map(figures::mean);
+    Some(format!("Alone, {} takes {light} on average, and {} {heavy}", report.light, report.heavy))
 }
 
 fn lead(report: &ProfileReport) -> String {
@@ -171,7 +181,7 @@ pub(super) mod tests {
     use super::*;
     use std::collections::BTreeMap;
     use suimon_crowd::Quantiles;
-    use suimon_crowd::profile::{DistributionBin, Ended, Second, Segment};
+    use suimon_crowd::profile::{DistributionBin, Second, Segment};
 
     fn service(count: u64, seconds: f64, slowdown: f64, told: bool) -> ServiceReport {
         let times = |part: f64| Quantiles {
@@ -280,5 +290,12 @@ pub(super) mod tests {
         let page = page(&stopped);
         assert!(page.contains("<p class=\"caution\">Stopped: all failed.</p>"));
         assert!(page.contains("<h1>Not enough was measured</h1>"));
+    }
+
+    #[test]
+    fn services_alone_are_told_as_such() {
+        let mut alone = report();
+        alone.points.retain(|point| point.alone);
+        assert!(page(&alone).contains("<h1>Alone, GET /quote takes "), "{}", page(&alone));
     }
 }

@@ -10,11 +10,24 @@ pub(super) fn of(target: &str, plan: &Plan) -> String {
     let points = plan.points();
     let heavy: Vec<String> = plan.heavy_in_flight.iter().map(u32::to_string).collect();
     let alone = points.iter().find(|point| point.alone).map(|point| short(point.measure));
-    let (first, alone) = match alone {
-        Some(alone) => {
-            ("each service alone, one request at a time; then\n  ", format!("; a service alone {alone}"))
-        }
-        None => ("", String::new()),
+    let first = if alone.is_some() { "each service alone, one request at a time" } else { "" };
+    let together = format!(
+        "always {} of {}\n  beside {} of {}",
+        plural(plan.light_in_flight.into(), "request in flight", "requests in flight"),
+        plan.light,
+        heavy.join(", "),
+        plan.heavy,
+    );
+    let services = match (alone.is_some(), heavy.is_empty()) {
+        (true, true) => format!("{first}: {} and {}", plan.light, plan.heavy),
+        (true, false) => format!("{first}; then\n  {together}"),
+        (false, _) => together,
+    };
+    let measured = short(plan.measure);
+    let times = match (alone, heavy.is_empty()) {
+        (Some(alone), true) => format!("{alone} measured"),
+        (Some(alone), false) => format!("{measured} measured; a service alone {alone}"),
+        (None, _) => format!("{measured} measured"),
     };
     let connections = if plan.new_connections {
         "a new connection for each request"
@@ -23,22 +36,16 @@ pub(super) fn of(target: &str, plan: &Plan) -> String {
     };
     format!(
         "Load on {target}, as fast as it answers; at most {} in flight, {connections}:
-  {first}always {} of {}
-  beside {} of {}
+  {services}
 {}, {} in all, and up to {} after each for its last responses:
-  {} warm-up, then {} measured{alone}
+  {} warm-up, then {times}
 Stops if more than {} % of a service's requests fail. At most {} MiB of a response are read; redirects are not followed.
 ",
         plan.in_flight_max(),
-        plural(plan.light_in_flight.into(), "request in flight", "requests in flight"),
-        plan.light,
-        heavy.join(", "),
-        plan.heavy,
         plural(points.len() as u64, "point", "points"),
         long(plan.lasts()),
         short(plan.timeout),
         short(plan.warmup),
-        short(plan.measure),
         (plan.errors_max * 1e6).round() / 1e4,
         ANSWER_BYTES_MAX >> 20,
     )
@@ -90,7 +97,16 @@ mod tests {
         ] {
             assert!(words.contains(wanted), "{wanted}: {words}");
         }
-        assert!(of("x", &Plan { new_connections: true, ..plan }).contains("a new connection for each"));
+        assert!(
+            of("x", &Plan { new_connections: true, ..plan.clone() }).contains("a new connection for each")
+        );
+        let words = of("x", &Plan { heavy_in_flight: vec![], ..plan });
+        for wanted in [
+            "one request at a time: GET /quote and GET /report\n2 points, 50 s",
+            "warm-up, then 15s measured",
+        ] {
+            assert!(words.contains(wanted), "{wanted}: {words}");
+        }
     }
 
     #[test]

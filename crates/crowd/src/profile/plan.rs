@@ -78,7 +78,7 @@ pub struct Plan {
     /// Light requests in flight, at each point; 1 to [`IN_FLIGHT_MAX`].
     pub light_in_flight: u32,
     /// Heavy requests in flight, point by point; at most [`POINTS_MAX`], each at most
-    /// [`IN_FLIGHT_MAX`].
+    /// [`IN_FLIGHT_MAX`]. None only if each service is measured alone.
     pub heavy_in_flight: Vec<u32>,
     /// Time of each point that is played but not measured.
     pub warmup: Duration,
@@ -141,7 +141,7 @@ impl Plan {
     /// # Errors
     /// Fails with a sentence that says what is wrong and what is allowed.
     pub fn check(&self) -> Result<(), String> {
-        if self.heavy_in_flight.is_empty() || self.heavy_in_flight.len() > POINTS_MAX {
+        if self.heavy_in_flight.is_empty() && !self.alone || self.heavy_in_flight.len() > POINTS_MAX {
             let count = self.heavy_in_flight.len();
             return Err(format!("{count} numbers of heavy requests; 1 to {POINTS_MAX} can be tried"));
         }
@@ -224,9 +224,11 @@ pub(crate) mod tests {
         assert_eq!((points[0].measure.as_secs(), points[2].measure.as_secs()), (15, 60));
         assert_eq!(plan.lasts().as_secs(), 5 * 10 + 2 * 15 + 3 * 60);
         assert_eq!(plan.in_flight_max(), 70);
-        let points = Plan { alone: false, ..plan }.points();
+        let points = Plan { alone: false, ..plan.clone() }.points();
         assert_eq!(points.iter().map(|point| point.heavy).collect::<Vec<_>>(), [0, 1, 40]);
         assert!(!points.iter().any(|point| point.alone));
+        let points = Plan { heavy_in_flight: vec![], alone: true, ..plan }.points();
+        assert!(points.len() == 2 && points.iter().all(|point| point.alone));
     }
 
     #[test]
@@ -241,7 +243,7 @@ pub(crate) mod tests {
     fn what_cannot_be_played_says_what_is_allowed() {
         assert_eq!(plan().check(), Ok(()));
         let faults = [
-            (Plan { heavy_in_flight: vec![], ..plan() }, "1 to 20"),
+            (Plan { heavy_in_flight: vec![], alone: false, ..plan() }, "1 to 20"),
             (Plan { heavy_in_flight: vec![1; 21], ..plan() }, "21 numbers"),
             (Plan { heavy_in_flight: vec![0, 1001], ..plan() }, "at most 1000"),
             (Plan { light_in_flight: 0, ..plan() }, "1 to 1000"),
