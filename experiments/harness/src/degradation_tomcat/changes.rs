@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use suimon_admin::State;
 
 use super::setups::Setup;
-use super::{CALM_HEAVY, CALM_LIGHT, HEAVY, HEAVY_CLIENTS, LIGHT_CLIENTS, Load, ask, folder, open};
+use super::{HEAVY, HEAVY_CLIENTS, LIGHT_CLIENTS, Load, alone, folder, open};
 use crate::common::Common;
 use crate::http::Visitor;
-use crate::trouble::{Result, Trouble, failed};
+use crate::trouble::{Result, failed};
 
 /// The wish: the heavy one is slowed so many times as much as the light one.
 pub(super) const WISHED: f64 = 2.0;
@@ -39,7 +39,7 @@ pub(super) enum Change {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(super) struct Changed {
     pub(super) change: Change,
-    /// Mean seconds of a request alone, as the gateway had learned them.
+    /// Mean seconds of a request alone before the load came, through the gateway.
     pub(super) light_alone_s: f64,
     pub(super) heavy_alone_s: f64,
     /// Second by second: light and heavy jobs done.
@@ -100,20 +100,18 @@ fn one(common: &Common, change: Change) -> Result<Changed> {
     let Some(mut gateway) = setup.start(common, &folder, shop.address)? else {
         return failed("the gateway did not start");
     };
-    ask(gateway.address, CALM_LIGHT, 4 * CALM_HEAVY)?;
+    let (light_alone_s, heavy_alone_s) = alone(common, &folder, gateway.address)?;
     let quick = common.quick;
     let load = match change {
         Change::Cost => Load {
             heavy: HEAVY.into(),
             heavy_clients: vec![HEAVY_CLIENTS],
-            alone: false,
             settle_s: 0,
             seconds: if quick { 15 } else { END as u32 },
         },
         Change::Load => Load {
             heavy: HEAVY.into(),
             heavy_clients: vec![HEAVY_CLIENTS, 0, HEAVY_CLIENTS],
-            alone: false,
             settle_s: 0,
             seconds: if quick { 10 } else { THERE },
         },
@@ -129,7 +127,6 @@ fn one(common: &Common, change: Change) -> Result<Changed> {
         Change::Load => vec![],
     };
     let (mut seen, mut at) = (vec![], vec![]);
-    let mut state: Option<State> = None;
     let report = load.play(common, &folder, gateway.address, |since| {
         gateway.must_run()?;
         if let Some((_, many)) = due.pop_if(|(when, _)| since >= Duration::from_secs(*when)) {
@@ -140,18 +137,12 @@ fn one(common: &Common, change: Change) -> Result<Changed> {
             && let Some(now) = gateway.state()
         {
             seen.push(seen_at(since, &now));
-            state = Some(now);
         }
         Ok(())
     })?;
     if change == Change::Load {
         at = report.points.iter().skip(1).map(|point| point.from_s).collect();
     }
-    let state = state.ok_or_else(|| Trouble::Failed("the gateway said nothing".into()))?;
-    let alone = |index: usize| state.services.get(index).and_then(|service| service.alone_seconds);
-    let (Some(light_alone_s), Some(heavy_alone_s)) = (alone(0), alone(1)) else {
-        return failed("the gateway has not learned what the jobs take alone");
-    };
     Ok(Changed {
         change,
         light_alone_s,

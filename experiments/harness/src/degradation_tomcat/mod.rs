@@ -14,13 +14,12 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use suimon_crowd::profile::{ProfileReport, ServiceReport};
+use suimon_crowd::profile::{ProfileReport, Role, ServiceReport};
 use suimon_process::{Program, Running};
 
 use crate::apps::{OpenShop, Shop, ShopKind, ShopOptions, Work};
 use crate::common::{Common, CommonOptions};
 use crate::cpu::{CoreTimes, process_time};
-use crate::http::Visitor;
 use crate::machine::Machine;
 use crate::trouble::{Result, Trouble, While, failed};
 use crate::{claims, data};
@@ -32,10 +31,9 @@ const HEAVY: &str = "/jobs/heavy";
 /// Clients that ask again as soon as they are answered, of each service.
 const LIGHT_CLIENTS: u32 = 30;
 const HEAVY_CLIENTS: u32 = 20;
-/// Requests one after another before each measurement, from which a gateway can learn what they
-/// take alone.
-const CALM_LIGHT: usize = 60;
-const CALM_HEAVY: usize = 14;
+/// Seconds for which each job is asked for by one client before each measurement: what it takes
+/// alone, for us and for a gateway that learns it.
+const ALONE_S: u32 = 6;
 /// Seconds from the beginning of the load that do not count.
 const SETTLE_S: u64 = 20;
 /// How long a request may take.
@@ -83,8 +81,10 @@ struct Round {
     /// Mean seconds of a request alone, of each.
     light_alone_s: f64,
     heavy_alone_s: f64,
-    /// Light jobs per second of thirty clients when no heavy one is asked for.
+    /// Light jobs per second of thirty clients when no heavy one is asked for: straight, and through
+    /// Suimon, which has its cost on the load's core.
     light_most_per_s: f64,
+    light_most_through_per_s: f64,
     cells: Vec<Cell>,
 }
 
@@ -92,6 +92,9 @@ struct Round {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 struct Cell {
     setup: Setup,
+    /// Mean seconds of a request alone, through what is in front, just before.
+    light_alone_s: f64,
+    heavy_alone_s: f64,
     light: Side,
     heavy: Side,
     /// Light and heavy jobs done, second by second, settling left out.
@@ -186,47 +189,53 @@ fn open(common: &Common, folder: &Path, heavy_size: u32, work: &mut Option<Work>
     let opened = shop.open()?;
     // The shop's own pages are not asked for: their work need not be found again.
     *work = Some(opened.work);
-    ask(opened.address, 2_000, 14)?;
+    // What has not run yet is not compiled yet.
+    alone(common, folder, opened.address)?;
     Ok(opened)
 }
 
-/// Asks for so many light jobs and so many heavy ones, one after the other.
-fn ask(to: SocketAddr, light: usize, heavy: usize) -> Result<()> {
-    let jobs = [(LIGHT, light), (HEAVY, heavy)];
-    for path in jobs.iter().flat_map(|(path, times)| std::iter::repeat_n(path, *times)) {
-        let answer = Visitor::new(to, PATIENCE).ask(path, None)?;
-        if answer.status != 200 {
-            return failed(format!("{path}: status {}", answer.status));
-        }
+/// Asks for each job by itself, one request after another, and returns the mean seconds of the light
+/// and of the heavy one.
+fn alone(common: &Common, folder: &Path, to: SocketAddr) -> Result<(f64, f64)> {
+    let load = Load {
+        heavy: HEAVY.into(),
+        heavy_clients: vec![],
+        settle_s: 1,
+        // A service alone is measured for a quarter of it.
+        seconds: 4 * if common.quick { 2 } else { ALONE_S },
+    };
+    let report = load.play(common, folder, to, |_| Ok(()))?;
+    let mean = |role| {
+        let service = report.points.iter().find_map(|point| point.service(role))?;
+        (service.completed > 0).then_some(service.response.mean_s)
+    };
+    match (mean(Role::Light), mean(Role::Heavy)) {
+        (Some(light), Some(heavy)) => Ok((light, heavy)),
+        _ => failed("the jobs alone were not measured"),
     }
-    Ok(())
 }
 
 fn begin(common: &Common, shop: &OpenShop) -> Result<Round> {
     let folder = folder(common, "alone")?;
-    let times = if common.quick { (1, 4) } else { (4, 40) };
-    let load = Load {
-        heavy: HEAVY.into(),
-        heavy_clients: vec![0],
-        alone: true,
-        settle_s: times.0,
-        seconds: times.1,
+    let (light_alone_s, heavy_alone_s) = alone(common, &folder, shop.address)?;
+    let most = |setup: Setup| {
+        let Some(gateway) = setup.start(common, &folder, shop.address)? else {
+            return failed(format!("{}: is not installed", setup.words()));
+        };
+        alone(common, &folder, gateway.address)?;
+        let seconds = if common.quick { 4 } else { 20 };
+        let load = Load { heavy: HEAVY.into(), heavy_clients: vec![0], settle_s: 5, seconds };
+        let report = load.play(common, &folder, gateway.address, |_| Ok(()))?;
+        let light = report.points.iter().find_map(|point| point.light.as_ref());
+        light.map(|light| light.per_second).ok_or_else(|| Trouble::Failed("no light job was done".into()))
     };
-    let report = load.play(common, &folder, shop.address, |_| Ok(()))?;
-    let alone = |light: bool| {
-        let found = report.points.iter().filter(|point| point.alone);
-        found.filter_map(|point| if light { point.light.as_ref() } else { point.heavy.as_ref() }).next()
-    };
-    let most = report.points.iter().find(|point| !point.alone).and_then(|point| point.light.as_ref());
-    match (alone(true), alone(false), most) {
-        (Some(light), Some(heavy), Some(most)) => Ok(Round {
-            light_alone_s: light.response.mean_s,
-            heavy_alone_s: heavy.response.mean_s,
-            light_most_per_s: most.per_second,
-            cells: vec![],
-        }),
-        _ => failed("the jobs alone were not measured"),
-    }
+    Ok(Round {
+        light_alone_s,
+        heavy_alone_s,
+        light_most_per_s: most(Setup::Uncontrolled)?,
+        light_most_through_per_s: most(Setup::Limits)?,
+        cells: vec![],
+    })
 }
 
 /// Bytes of the heavy job's XML file.
@@ -235,11 +244,10 @@ const HEAVY_SIZE: u32 = 1_500_000;
 fn cell(common: &Common, shop: &OpenShop, setup: Setup, seconds: u32) -> Result<Option<Cell>> {
     let folder = folder(common, "cell")?;
     let Some(mut gateway) = setup.start(common, &folder, shop.address)? else { return Ok(None) };
-    ask(gateway.address, CALM_LIGHT, CALM_HEAVY)?;
+    let (light_alone_s, heavy_alone_s) = alone(common, &folder, gateway.address)?;
     let load = Load {
         heavy: setup.heavy(),
         heavy_clients: vec![HEAVY_CLIENTS],
-        alone: false,
         settle_s: if common.quick { 5 } else { SETTLE_S },
         seconds,
     };
@@ -254,6 +262,8 @@ fn cell(common: &Common, shop: &OpenShop, setup: Setup, seconds: u32) -> Result<
     let counted = report.series.iter().skip(from).take(seconds as usize);
     Ok(Some(Cell {
         setup,
+        light_alone_s,
+        heavy_alone_s,
         light: Side::of(point.light.as_ref()),
         heavy: Side::of(point.heavy.as_ref()),
         seconds: counted.map(|second| (second.light, second.heavy)).collect(),
@@ -265,8 +275,8 @@ fn cell(common: &Common, shop: &OpenShop, setup: Setup, seconds: u32) -> Result<
 /// A load as `suimon profile` makes it.
 struct Load {
     heavy: String,
+    /// Point by point; none: each job by itself.
     heavy_clients: Vec<u32>,
-    alone: bool,
     settle_s: u64,
     seconds: u32,
 }
@@ -305,13 +315,14 @@ impl Load {
             .cores(&[common.load_core])
             .args(["profile", "--to", &format!("http://{to}"), "--light", LIGHT, "--heavy", &self.heavy])
             .args(["--light-in-flight".to_string(), LIGHT_CLIENTS.to_string()])
-            .args(["--heavy-in-flight".to_string(), clients.join(",")])
             .args(["--warmup".to_string(), format!("{}s", self.settle_s)])
             .args(["--seconds".to_string(), self.seconds.to_string()])
             .args(["--timeout", "120s", "--errors-max", "100%", "--json", &json.display().to_string()]);
-        if !self.alone {
-            program = program.arg("--no-alone");
-        }
+        program = if clients.is_empty() {
+            program.arg("--alone-only")
+        } else {
+            program.args(["--no-alone".to_string(), "--heavy-in-flight".to_string(), clients.join(",")])
+        };
         Ok(program.start(folder)?)
     }
 }
