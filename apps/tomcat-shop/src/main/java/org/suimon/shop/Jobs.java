@@ -13,9 +13,6 @@ import java.util.concurrent.atomic.AtomicInteger;
  * a segment is, the README says.
  */
 final class Jobs {
-    /** The number of Fibonacci that the light job computes. */
-    static final int FIBONACCI = 25;
-
     private Jobs() {
     }
 
@@ -75,14 +72,16 @@ final class Jobs {
     /** {@code GET /jobs/light}: job A, a Fibonacci number. */
     static final class Light extends Job {
         private static final long serialVersionUID = 1L;
+        private final int number;
 
-        Light() {
+        Light(int number) {
             super(false);
+            this.number = number;
         }
 
         @Override
         Done work(Pause pause) {
-            return new Done("fibonacci(" + FIBONACCI + ") = " + fibonacci(FIBONACCI) + "\n", 0);
+            return new Done("fibonacci(" + number + ") = " + fibonacci(number) + "\n", 0);
         }
     }
 

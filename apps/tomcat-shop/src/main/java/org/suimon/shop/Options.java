@@ -15,6 +15,7 @@ import java.util.List;
  * @param searchRepeats catalogues a search parses and walks, 0 to calibrate
  * @param searchHeld    of those, how many stay in memory until the search is over; at least 1
  * @param catalogueSize bytes of XML in the catalogue, about
+ * @param fibonacci     which Fibonacci number the light job computes
  * @param heavySize     bytes of the XML file that the heavy job parses, about
  * @param seed          seed of the contents of both
  */
@@ -27,10 +28,11 @@ record Options(
         int searchRepeats,
         int searchHeld,
         int catalogueSize,
+        int fibonacci,
         int heavySize,
         long seed) {
 
-    static final Options DEFAULT = new Options(8080, 1.0, 200, 100, 0, 0, 1, 650 * 1024, 1_500_000, 1);
+    static final Options DEFAULT = new Options(8080, 1.0, 200, 100, 0, 0, 1, 650 * 1024, 25, 1_500_000, 1);
 
     static final String USAGE = """
             usage: java -XX:+UseSerialGC -Xms160m -Xmx160m -jar tomcat-shop.jar [flags]
@@ -42,6 +44,7 @@ record Options(
               --search-repeats N  catalogues a search parses and walks; 0 measures this machine at start (0)
               --search-held N     parsed catalogues a search keeps until it ends (1)
               --catalogue-size N  bytes of XML in the catalogue (665600)
+              --fibonacci N       which Fibonacci number GET /jobs/light computes (25)
               --heavy-size N      bytes of the XML file that GET /jobs/heavy parses (1500000)
               --seed N            seed of the contents of both (1)
             """;
@@ -78,7 +81,7 @@ record Options(
 
     private Options with(String name, String value) throws UsageException {
         int p = port, t = threads, a = acceptCount, l = lightWork, r = searchRepeats, h = searchHeld, c = catalogueSize;
-        int b = heavySize;
+        int b = heavySize, f = fibonacci;
         double s = scale;
         long g = seed;
         switch (name) {
@@ -90,11 +93,12 @@ record Options(
             case "--search-repeats" -> r = whole(name, value, 0, 1_000_000);
             case "--search-held" -> h = whole(name, value, 1, 1_000);
             case "--catalogue-size" -> c = whole(name, value, 20_000, 100_000_000);
+            case "--fibonacci" -> f = whole(name, value, 1, 40);
             case "--heavy-size" -> b = whole(name, value, 20_000, 100_000_000);
             case "--seed" -> g = whole(name, value, 0, Integer.MAX_VALUE);
             default -> throw new UsageException(name + ": no such flag");
         }
-        return new Options(p, s, t, a, l, r, h, c, b, g);
+        return new Options(p, s, t, a, l, r, h, c, f, b, g);
     }
 
     private static int whole(String name, String value, int least, int most) throws UsageException {

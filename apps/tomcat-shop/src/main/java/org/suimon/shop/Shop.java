@@ -68,7 +68,7 @@ final class Shop implements AutoCloseable {
         add(context, "/buy", new Pages.Buy(catalogue, work.lightWork()));
         add(context, "/ask", new Pages.Ask(catalogue, work.lightWork()));
         add(context, "/slow", new Pages.Slow(catalogue, work.lightWork()));
-        add(context, "/jobs/light", new Jobs.Light());
+        add(context, "/jobs/light", new Jobs.Light(options.fibonacci()));
         add(context, "/jobs/heavy", new Jobs.Heavy(heavy));
         add(context, "/logout", new Pages.Logout(catalogue, work.lightWork()));
 
@@ -171,7 +171,7 @@ final class Shop implements AutoCloseable {
             Thread.currentThread().interrupt();
         }
         for (int run = 0; run < WARM_UP_LIGHT_JOBS; run++) {
-            Jobs.fibonacci(Jobs.FIBONACCI);
+            Jobs.fibonacci(Options.DEFAULT.fibonacci());
         }
         return heavy;
     }
