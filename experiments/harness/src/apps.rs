@@ -40,6 +40,9 @@ pub(crate) struct ShopOptions {
     /// Requests the Tomcat shop runs at once (its maxThreads).
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub(crate) threads: u32,
+    /// The Fibonacci number that the Tomcat shop's light job computes.
+    #[arg(long, value_name = "N", default_value_t = 25)]
+    pub(crate) fibonacci: u32,
     /// Bytes of the XML file that the Tomcat shop's heavy job reads.
     #[arg(long, value_name = "BYTES", default_value_t = 1_500_000)]
     pub(crate) heavy_size: u32,
@@ -135,6 +138,7 @@ impl Shop<'_> {
                 .args([format!("-Xmx{}m", self.options.heap_mb), "-jar".to_string()])
                 .arg(self.jar()?.display())
                 .args(["--threads".to_string(), self.options.threads.to_string()])
+                .args(["--fibonacci".to_string(), self.options.fibonacci.to_string()])
                 .args(["--heavy-size".to_string(), self.options.heavy_size.to_string()]),
             ShopKind::Bundled => Program::new("shop", self.suimon).cores(&[self.core]).arg("shop"),
         };

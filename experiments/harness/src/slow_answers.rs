@@ -212,6 +212,7 @@ fn cell(
         heap_mb: options.heap_mb,
         threads: options.threads,
         jar: None,
+        fibonacci: 25,
         heavy_size: 1_500_000,
     };
     let shop = Shop {

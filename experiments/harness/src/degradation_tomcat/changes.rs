@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use suimon_admin::State;
 
 use super::setups::Setup;
-use super::{HEAVY, HEAVY_CLIENTS, LIGHT_CLIENTS, Load, alone, folder, open};
+use super::{ALONE_S, HEAVY, HEAVY_CLIENTS, LIGHT_CLIENTS, Load, alone, folder, open};
 use crate::common::Common;
 use crate::http::Visitor;
 use crate::trouble::{Result, failed};
@@ -15,7 +15,7 @@ use crate::trouble::{Result, failed};
 pub(super) const WISHED: f64 = 2.0;
 /// Bytes of XML of the heavy job, so that five times as much is still done several times in ten
 /// seconds.
-const SIZE: u32 = 250_000;
+const SIZE: u32 = 100_000;
 /// When the job becomes five times as heavy, and when it becomes light again; seconds.
 pub(super) const HEAVIER_AT: u64 = 60;
 pub(super) const LIGHTER_AT: u64 = 120;
@@ -39,7 +39,7 @@ pub(super) enum Change {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(super) struct Changed {
     pub(super) change: Change,
-    /// Mean seconds of a request alone before the load came, through the gateway.
+    /// Mean seconds of a request alone before the load came, straight to the application.
     pub(super) light_alone_s: f64,
     pub(super) heavy_alone_s: f64,
     /// Second by second: light and heavy jobs done.
@@ -100,7 +100,8 @@ fn one(common: &Common, change: Change) -> Result<Changed> {
     let Some(mut gateway) = setup.start(common, &folder, shop.address)? else {
         return failed("the gateway did not start");
     };
-    let (light_alone_s, heavy_alone_s) = alone(common, &folder, gateway.address)?;
+    let (light_alone_s, heavy_alone_s) = alone(common, &folder, shop.address, ALONE_S)?;
+    alone(common, &folder, gateway.address, ALONE_S)?;
     let quick = common.quick;
     let load = match change {
         Change::Cost => Load {

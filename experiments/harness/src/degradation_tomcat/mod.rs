@@ -31,9 +31,9 @@ const HEAVY: &str = "/jobs/heavy";
 /// Clients that ask again as soon as they are answered, of each service.
 const LIGHT_CLIENTS: u32 = 30;
 const HEAVY_CLIENTS: u32 = 20;
-/// Seconds for which each job is asked for by one client before each measurement: what it takes
-/// alone, for us and for a gateway that learns it.
-const ALONE_S: u32 = 6;
+/// Seconds for which one client asks for each job before each measurement, through what is in front:
+/// from that a gateway learns what it takes alone. And straight, for us.
+const ALONE_S: u32 = 5;
 /// Seconds from the beginning of the load that do not count.
 const SETTLE_S: u64 = 20;
 /// How long a request may take.
@@ -92,7 +92,7 @@ struct Round {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 struct Cell {
     setup: Setup,
-    /// Mean seconds of a request alone, through what is in front, just before.
+    /// Mean seconds of a request alone, straight to the application, just before.
     light_alone_s: f64,
     heavy_alone_s: f64,
     light: Side,
@@ -177,7 +177,8 @@ fn measure(common: &Common, options: &Options, path: &Path) -> Result<Data> {
 
 /// Opens the application in a folder of its own.
 fn open(common: &Common, folder: &Path, heavy_size: u32, work: &mut Option<Work>) -> Result<OpenShop> {
-    let options = ShopOptions { scale: 4.0, heap_mb: 512, threads: 200, jar: None, heavy_size };
+    let options =
+        ShopOptions { scale: 4.0, heap_mb: 512, threads: 200, jar: None, fibonacci: FIBONACCI, heavy_size };
     let shop = Shop {
         kind: ShopKind::Tomcat,
         options: &options,
@@ -190,19 +191,19 @@ fn open(common: &Common, folder: &Path, heavy_size: u32, work: &mut Option<Work>
     // The shop's own pages are not asked for: their work need not be found again.
     *work = Some(opened.work);
     // What has not run yet is not compiled yet.
-    alone(common, folder, opened.address)?;
+    alone(common, folder, opened.address, ALONE_S)?;
     Ok(opened)
 }
 
-/// Asks for each job by itself, one request after another, and returns the mean seconds of the light
-/// and of the heavy one.
-fn alone(common: &Common, folder: &Path, to: SocketAddr) -> Result<(f64, f64)> {
+/// Asks for each job by itself, one request after another, each for `seconds`, and returns the mean
+/// seconds of the light and of the heavy one.
+fn alone(common: &Common, folder: &Path, to: SocketAddr, seconds: u32) -> Result<(f64, f64)> {
     let load = Load {
         heavy: HEAVY.into(),
         heavy_clients: vec![],
         settle_s: 1,
         // A service alone is measured for a quarter of it.
-        seconds: 4 * if common.quick { 2 } else { ALONE_S },
+        seconds: 4 * if common.quick { seconds.min(2) } else { seconds },
     };
     let report = load.play(common, folder, to, |_| Ok(()))?;
     let mean = |role| {
@@ -217,12 +218,12 @@ fn alone(common: &Common, folder: &Path, to: SocketAddr) -> Result<(f64, f64)> {
 
 fn begin(common: &Common, shop: &OpenShop) -> Result<Round> {
     let folder = folder(common, "alone")?;
-    let (light_alone_s, heavy_alone_s) = alone(common, &folder, shop.address)?;
+    let (light_alone_s, heavy_alone_s) = alone(common, &folder, shop.address, ALONE_S)?;
     let most = |setup: Setup| {
         let Some(gateway) = setup.start(common, &folder, shop.address)? else {
             return failed(format!("{}: is not installed", setup.words()));
         };
-        alone(common, &folder, gateway.address)?;
+        alone(common, &folder, gateway.address, ALONE_S)?;
         let seconds = if common.quick { 4 } else { 20 };
         let load = Load { heavy: HEAVY.into(), heavy_clients: vec![0], settle_s: 5, seconds };
         let report = load.play(common, &folder, gateway.address, |_| Ok(()))?;
@@ -238,13 +239,16 @@ fn begin(common: &Common, shop: &OpenShop) -> Result<Round> {
     })
 }
 
-/// Bytes of the heavy job's XML file.
-const HEAVY_SIZE: u32 = 1_500_000;
+/// The number that the light job computes, and bytes of the heavy job's XML file: so much work that
+/// the load's core is mostly idle, and so little that some ten heavy jobs are done in ten seconds.
+const FIBONACCI: u32 = 30;
+const HEAVY_SIZE: u32 = 400_000;
 
 fn cell(common: &Common, shop: &OpenShop, setup: Setup, seconds: u32) -> Result<Option<Cell>> {
     let folder = folder(common, "cell")?;
     let Some(mut gateway) = setup.start(common, &folder, shop.address)? else { return Ok(None) };
-    let (light_alone_s, heavy_alone_s) = alone(common, &folder, gateway.address)?;
+    let (light_alone_s, heavy_alone_s) = alone(common, &folder, shop.address, ALONE_S)?;
+    alone(common, &folder, gateway.address, ALONE_S)?;
     let load = Load {
         heavy: setup.heavy(),
         heavy_clients: vec![HEAVY_CLIENTS],
