@@ -1,5 +1,7 @@
-//! `suimon demo`: one crowd, one shop, twice: without Suimon and with it. Shows what happens and
-//! writes a report.
+//! `suimon demo`: the same load, without Suimon and with it. Shows what happens and writes a report.
+//!
+//! Of sessions: one crowd, one shop, twice. Of degradation (`degradation`): a light service beside a
+//! heavy one, on a real Tomcat.
 //!
 //! Shop and gateway are separate processes of this binary, on free ports of 127.0.0.1; this process
 //! plays the crowd. The demo first measures the most the shop can do (the bound). Then the same
@@ -7,13 +9,17 @@
 //! settings. Where possible the shop has a core of its own, so that gateway and crowd take no CPU
 //! time from it.
 //!
-//! Map: `stage` the three acts; `outcome` their results; `live` and `comparison` for the terminal;
-//! `report` (with `figures`) for the browser.
+//! Map: `processes` the application and the gateways; `canvas` what is drawn over on the terminal.
+//! Of sessions: `stage` the three acts; `outcome` their results; `live` and `comparison` for the
+//! terminal; `report` (with `figures`) for the browser.
 
+mod canvas;
 mod comparison;
+mod degradation;
 mod figures;
 mod live;
 mod outcome;
+mod processes;
 mod report;
 mod stage;
 
@@ -21,7 +27,6 @@ use crate::exit::Exit;
 use crate::interrupt;
 use crate::whole_file;
 use clap::Args;
-use outcome::DemoResult;
 use stage::Stage;
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -33,30 +38,42 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 #[command(after_help = "Examples:
   suimon demo
   suimon demo --clients 400 --seconds 60 --json demo.json
+  suimon demo --of degradation
 
 Takes about two minutes and leaves a report, suimon-demo.html. Everything happens on this machine, on 127.0.0.1.
-Exit codes: 0 Suimon held: no session it let in failed, and more were finished than without it; 1 it did not, or something
-failed while running; 2 wrong usage.")]
+
+--of degradation needs Java 17 and the Tomcat shop (mvn -q -f apps/tomcat-shop/pom.xml package -DskipTests). Thirty clients ask for a short
+computation and twenty for a report, on one core: without Suimon, then with two services declared: the report may be slowed twice as much,
+and the computation keeps a floor.
+
+Exit codes: 0 Suimon held: no session it let in failed, and more were finished than without it; of degradation: both wishes were kept;
+1 it did not, or something failed while running; 2 wrong usage.")]
 pub(crate) struct Demo {
-    /// Visitors at once, each playing one session after another.
+    /// What to show: `sessions`: a crowd at a shop; `degradation`: a light service beside a heavy one.
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = Of::Sessions)]
+    pub(crate) of: Of,
+    /// Of sessions: visitors at once, each playing one session after another.
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) clients: u32,
-    /// Divides all times: costs of pages, think times and patience; from 0.1 to 100.
+    /// Of sessions: divides all times: costs of pages, think times and patience; from 0.1 to 100.
     #[arg(long, value_name = "N", default_value_t = 4.0, value_parser = scale)]
     pub(crate) scale: f64,
-    /// Seed of all random choices; the same for both runs.
+    /// Of sessions: seed of all random choices; the same for both runs.
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// How long each of the two runs lasts.
-    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(2..=3600))]
-    pub(crate) seconds: u32,
+    /// How long each run lasts; of degradation: for how long each is measured. [default: 60; of degradation 16]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=3600))]
+    pub(crate) seconds: Option<u32>,
+    /// Of degradation: the Tomcat shop.
+    #[arg(long, value_name = "FILE", default_value = "apps/tomcat-shop/target/tomcat-shop.jar")]
+    pub(crate) jar: PathBuf,
     /// The report, a page for the browser.
     #[arg(long, value_name = "FILE", default_value = "suimon-demo.html")]
     pub(crate) report: PathBuf,
     /// Write all numbers to this file as JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// Write the chart of sessions per second to this file, as an SVG picture of its own.
+    /// Write the first chart to this file, as an SVG picture of its own.
     #[arg(long, value_name = "FILE")]
     pub(crate) picture: Option<PathBuf>,
 }
@@ -66,6 +83,25 @@ fn scale(text: &str) -> Result<f64, String> {
     value
         .filter(|value| (0.1..=100.0).contains(value))
         .ok_or_else(|| "must be a number from 0.1 to 100".to_owned())
+}
+
+/// What a demo shows.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Of {
+    /// A crowd at a shop.
+    Sessions,
+    /// A light service beside a heavy one.
+    Degradation,
+}
+
+/// What came of a demo.
+struct Told {
+    holds: bool,
+    /// For the terminal.
+    words: String,
+    page: String,
+    json: String,
+    picture: String,
 }
 
 /// Plays the demo, shows it, and writes what was asked for.
@@ -84,23 +120,27 @@ pub(crate) fn run(args: &Demo) -> Exit {
             return Exit::Usage;
         }
     }
-    interrupt::listen();
-    let outcome = match Stage::new(args).and_then(Stage::play) {
-        Ok(outcome) => outcome,
-        Err(error) => {
-            eprintln!("{error}");
-            return Exit::Failed;
-        }
-    };
-    print!("{}", comparison::table(&outcome));
-    println!("\n{}", outcome.verdict());
-    if let Some(caution) = outcome.caution() {
-        println!("{caution}");
+    if args.of == Of::Degradation && !args.jar.is_file() {
+        eprintln!(
+            "--jar: {}: there is no such file. Build the Tomcat shop (mvn -q -f apps/tomcat-shop/pom.xml package -DskipTests, \
+             in the project's folder), or name its jar",
+            args.jar.display()
+        );
+        return Exit::Usage;
     }
-    match write(args, &outcome) {
-        Ok(()) => {
+    interrupt::listen();
+    let told = match args.of {
+        Of::Sessions => sessions(args),
+        Of::Degradation => degradation::play(args),
+    };
+    let outcome = told.and_then(|told| {
+        print!("{}", told.words);
+        write(args, &told).map(|()| told.holds)
+    });
+    match outcome {
+        Ok(holds) => {
             println!("\nReport: {}", args.report.display());
-            if outcome.holds { Exit::Done } else { Exit::Failed }
+            if holds { Exit::Done } else { Exit::Failed }
         }
         Err(why) => {
             eprintln!("{why}");
@@ -109,17 +149,36 @@ pub(crate) fn run(args: &Demo) -> Exit {
     }
 }
 
-fn write(args: &Demo, outcome: &DemoResult) -> Outcome<()> {
-    let put = |path: &Path, text: String| {
-        whole_file::write(path, &text)
+fn sessions(args: &Demo) -> Outcome<Told> {
+    let outcome = Stage::new(args)?.play()?;
+    let caution = outcome.caution().map(|caution| caution + "\n").unwrap_or_default();
+    Ok(Told {
+        holds: outcome.holds,
+        words: format!("{}\n{}\n{caution}", comparison::table(&outcome), outcome.verdict()),
+        page: report::page(&outcome),
+        json: serde_json::to_string_pretty(&outcome)? + "\n",
+        picture: figures::picture(&outcome),
+    })
+}
+
+fn write(args: &Demo, told: &Told) -> Outcome<()> {
+    let put = |path: &Path, text: &str| {
+        whole_file::write(path, text)
             .map_err(|error| format!("{}: could not be written: {error}", path.display()))
     };
-    put(&args.report, report::page(outcome))?;
+    put(&args.report, &told.page)?;
     if let Some(path) = &args.json {
-        put(path, serde_json::to_string_pretty(outcome)? + "\n")?;
+        put(path, &told.json)?;
     }
     if let Some(path) = &args.picture {
-        put(path, figures::picture(outcome))?;
+        put(path, &told.picture)?;
     }
     Ok(())
+}
+
+impl Demo {
+    /// Returns how long each run of sessions lasts, seconds.
+    fn seconds(&self) -> u32 {
+        self.seconds.unwrap_or(60)
+    }
 }

@@ -2,15 +2,13 @@
 //! same.
 
 use super::Demo;
+use super::canvas::Canvas;
 use super::outcome::{Name, Sample};
 use crate::numbers::{rate, time};
-use crate::terminal::{self, Colour, Line};
-use std::io::{self, IsTerminal, Write};
-use std::time::{Duration, Instant};
+use crate::terminal::{Colour, Line};
+use std::time::Instant;
 use suimon_crowd::Progress;
 
-/// Time between two redraws of the picture.
-const DRAW_EVERY: Duration = Duration::from_millis(250);
 /// Seconds between two plain lines.
 const PLAIN_EVERY: usize = 5;
 /// Characters in the sparkline of sessions per second.
@@ -24,16 +22,13 @@ const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '�
 
 /// The picture and what it is drawn from.
 pub(super) struct Live {
-    picture: bool,
+    canvas: Canvas,
     began: Instant,
     headline: String,
     seconds: f64,
     /// The bound in sessions per second, and how it was measured.
     bound: (f64, String),
     acts: Vec<Act>,
-    /// Lines of the last picture, to draw over.
-    drawn: usize,
-    drawn_at: Option<Instant>,
 }
 
 /// A run so far.
@@ -49,17 +44,15 @@ impl Live {
     /// Begins while the shop is being started; `cores` says who runs where.
     pub(super) fn new(args: &Demo, cores: &str) -> Live {
         let mut live = Live {
-            picture: io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
+            canvas: Canvas::new(),
             began: Instant::now(),
             headline: format!("{} visitors, seed {}, {cores}", args.clients, args.seed),
-            seconds: f64::from(args.seconds),
+            seconds: f64::from(args.seconds()),
             bound: (1.0, "one visitor at a time, to see what a session costs the shop ...".to_owned()),
             acts: Vec::new(),
-            drawn: 0,
-            drawn_at: None,
         };
-        live.say(&format!("Suimon demo: {}; about {:.0} s", live.headline, live.whole_s()));
-        live.say(&format!("bound: {}", live.bound.1));
+        live.canvas.say(&format!("Suimon demo: {}; about {:.0} s", live.headline, live.whole_s()));
+        live.canvas.say(&format!("bound: {}", live.bound.1));
         live.draw();
         live
     }
@@ -68,14 +61,14 @@ impl Live {
     pub(super) fn bound(&mut self, per_s: f64, cpu_s: f64, cores: usize) {
         let cores = if cores == 1 { "1 core".to_owned() } else { format!("{cores} cores") };
         let why = format!("{} sessions/s: {cores} \u{f7} {} of CPU a session", rate(per_s), time(cpu_s));
-        self.say(&format!("bound: {why}"));
+        self.canvas.say(&format!("bound: {why}"));
         self.bound = (per_s, why);
     }
 
     /// Begins a run.
     pub(super) fn act(&mut self, name: Name) {
         self.acts.push(Act { name, completed: Vec::new(), words: vec!["starting ...".to_owned()] });
-        self.say(&format!("{}: begins", name.title()));
+        self.canvas.say(&format!("{}: begins", name.title()));
     }
 
     /// Shows another second of a run.
@@ -85,39 +78,20 @@ impl Live {
         act.words = words(progress, recently(&act.completed), self.seconds, sample);
         if act.completed.len() % PLAIN_EVERY == 0 {
             let line = format!("{}: {}", act.name.title(), act.words.join("; "));
-            self.say(&line);
+            self.canvas.say(&line);
         }
     }
 
     /// Draws the picture, if it is due.
     pub(super) fn draw(&mut self) {
-        if self.picture && self.drawn_at.is_none_or(|at| at.elapsed() >= DRAW_EVERY) {
-            let lines = self.lines();
-            let width = terminal::width();
-            let picture: String = lines.iter().map(|line| line.drawn(width)).collect();
-            // Wipes what remains of a longer picture.
-            let text = terminal::up(self.drawn) + &picture + terminal::CLEAR_BELOW;
-            let mut stderr = io::stderr().lock();
-            // A closed terminal needs no picture.
-            let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
-            (self.drawn, self.drawn_at) = (lines.len(), Some(Instant::now()));
+        if self.canvas.is_due() {
+            self.canvas.draw(&self.lines());
         }
     }
 
     /// Draws the picture once more and leaves it on the terminal.
     pub(super) fn end(&mut self) {
-        self.drawn_at = None;
-        self.draw();
-        if self.picture {
-            eprintln!();
-        }
-    }
-
-    /// Prints the line if no picture is drawn.
-    fn say(&self, line: &str) {
-        if !self.picture {
-            let _ = writeln!(io::stderr(), "{line}");
-        }
+        self.canvas.end(&self.lines());
     }
 
     fn whole_s(&self) -> f64 {

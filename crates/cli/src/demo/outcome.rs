@@ -32,7 +32,7 @@ pub(super) struct DemoResult {
     /// Its beginning that rates leave out (all other numbers include it).
     pub(super) settle_s: f64,
     /// Who ran where, in words.
-    pub(super) cores: &'static str,
+    pub(super) cores: String,
     /// Cores the shop could use.
     pub(super) cores_of_the_shop: usize,
     /// The most the shop could do.
@@ -328,7 +328,7 @@ pub(super) mod tests {
             seed: 1,
             seconds: 12,
             settle_s: 3.0,
-            cores: "the shop has one core to itself",
+            cores: "the shop has one core to itself".to_owned(),
             cores_of_the_shop: 1,
             bound: Bound { cpu_s_per_session: 0.1538, sessions: 30, per_s: 6.5, visitors: 30.2 },
             runs,
