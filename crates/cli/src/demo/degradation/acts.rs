@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The wishes: the ratio of the slowdowns, and the floor as a share of what light jobs can be done
 /// without heavy ones.
 const RATIO: f64 = 2.0;
-const FLOOR: f64 = 0.6;
+const FLOOR: f64 = 0.75;
 /// How long each act is measured by default, seconds.
 const SECONDS: u32 = 16;
 /// Most progress reports that wait to be shown; further ones are dropped.

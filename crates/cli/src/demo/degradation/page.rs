@@ -1,7 +1,7 @@
 //! The report: one page that contains all it needs and loads nothing from the network.
 
 use super::outcome::{Act, Degraded, Front, HEADINGS, cells};
-use crate::numbers::{fine_time, rate};
+use crate::numbers::{fine_time, rate, share};
 use crate::page::{self, bars, both_widths, escape, half, section};
 use suimon_chart::{Axis, Bars, Dress, Hue, Plot, Rule, Series, Size, Span};
 use suimon_crowd::profile::Second;
@@ -38,7 +38,7 @@ fn write_page(page: &mut String, outcome: &Degraded) -> std::fmt::Result {
         &both_widths(&light(outcome, "Light jobs")),
     )?;
     page.push_str("<div class=\"pair\">\n");
-    section(page, "Heavy jobs", "What they give.", &half(&heavy(outcome)))?;
+    section(page, "Heavy jobs", "What the light ones cost them.", &half(&heavy(outcome)))?;
     section(
         page,
         "How much each is slowed",
@@ -166,7 +166,7 @@ fn method(outcome: &Degraded) -> String {
     let [alone, ..] = &outcome.acts;
     format!(
         "<p>Load, gateway and Tomcat were processes of their own on one machine; {}. First each job by itself: a light one took {}, a heavy one {}; thirty clients got {} light \
-         ones a second. The floor is 60 % of that. Slowdown: clients \u{f7} jobs a second, which is the response time of a closed loop, \u{f7} the time \
+         ones a second. The floor is {} of that. Slowdown: clients \u{f7} jobs a second, which is the response time of a closed loop, \u{f7} the time \
          alone, measured through what is in front just before each act.</p>\n\
          <p class=\"soft\">Suimon {}, {}. Again: <code>suimon demo --of degradation</code>; your own site: <code>suimon profile</code>. \
          All numbers are inside this page, as JSON, in the element <code>numbers</code>.</p>\n",
@@ -174,6 +174,7 @@ fn method(outcome: &Degraded) -> String {
         fine_time(alone.light.alone_s),
         fine_time(alone.heavy.alone_s),
         rate(outcome.light_most_per_s),
+        share(outcome.floor_per_s / outcome.light_most_per_s),
         outcome.version,
         escape(&outcome.began),
     )
