@@ -11,6 +11,8 @@ use suimon_process::{Program, Running, cpu};
 const READY_WITHIN: Duration = Duration::from_secs(60);
 /// How often the demo checks its processes.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
+/// Most progress reports of a load that wait to be shown; further ones are dropped.
+pub(super) const PROGRESS_MAX: usize = 64;
 /// What is said after a signal.
 pub(super) const INTERRUPTED: &str = "interrupted; nothing was left running and no report was written";
 

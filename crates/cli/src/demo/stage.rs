@@ -2,7 +2,7 @@
 
 use super::live::Live;
 use super::outcome::{self, Bound, DemoResult, Name, Run, Sample, Seen};
-use super::processes::{Gateway, INTERRUPTED, LOOK, Processes, suimon, url_in};
+use super::processes::{Gateway, INTERRUPTED, LOOK, PROGRESS_MAX, Processes, suimon, url_in};
 use super::{Demo, Outcome};
 use crate::{fetch, interrupt};
 use std::sync::Arc;
@@ -20,8 +20,6 @@ const WARMING_SESSIONS: u32 = 3;
 const BOUND_S_MAX: f64 = 5.0;
 /// The fewest and the most sessions for measuring the bound.
 const BOUND_SESSIONS: (f64, f64) = (10.0, 2000.0);
-/// Most progress reports of the crowd that wait to be shown; further ones are dropped.
-const PROGRESS_MAX: usize = 64;
 
 /// Everything that the demo runs with.
 pub(super) struct Stage<'a> {

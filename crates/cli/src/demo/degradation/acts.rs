@@ -2,7 +2,7 @@
 
 use super::live::Live;
 use super::outcome::{Act, Degraded, Front, Pause, Side};
-use crate::demo::processes::{Gateway, INTERRUPTED, LOOK, Processes, url_in};
+use crate::demo::processes::{Gateway, INTERRUPTED, LOOK, PROGRESS_MAX, Processes, url_in};
 use crate::demo::{Demo, Outcome};
 use crate::{fetch, interrupt, whole_file};
 use hyper::header::HeaderMap;
@@ -37,8 +37,6 @@ const RATIO: f64 = 2.0;
 const FLOOR: f64 = 0.75;
 /// How long each act is measured by default, seconds.
 const SECONDS: u32 = 16;
-/// Most progress reports that wait to be shown; further ones are dropped.
-const PROGRESS_MAX: usize = 64;
 
 struct Stage {
     processes: Processes,
