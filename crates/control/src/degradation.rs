@@ -5,7 +5,8 @@
 //! ```text
 //! D_i = (waiting + inside) / inside · S / S0      slowdown: response time ÷ response time alone, by Little's law    (1)
 //! y_i = inside · w / S                            effort: processor seconds a second, at most                       (2)
-//! Y   = max of Σ y over ten minutes               what the host can do                                              (3)
+//! Y   = max of Σ y over ten minutes in which the
+//!       host was short                            what the host can do                                              (3)
 //! e_i = ln(D_i / r_i)                             mode slowdown: r is the wish                                      (4)
 //! e_i = ln(t_i / y_i)                             modes shares, bands: t is its part of Σ y by floors, weights,
 //!                                                 ceilings (water filling; floors are parts of Y)                   (5)
@@ -16,30 +17,31 @@
 //! m_i, the *cap*, is the mean number of its requests in the application, held by a
 //! [`Credit`](crate::Credit); j has none in (6), as else (7) is enough. It need not be whole, and
 //! begins at what is there when the service first gives way. A service counts as *behind* only
-//! while it is slowed at all, by more than [`CALM`]: on a host that is not short nobody gives way,
-//! and caps rise until they are gone. While every active service has a cap all caps rise together:
-//! one has none, in the end. *Units*: requests, seconds; e and ln m are natural logarithms.
-//! *Regimes*: a cap is not lowered while more is inside than it allows (what was started goes on),
-//! nor below what its queue needs to be served within [`PATIENCE_SHARE`] of the patience (mode
-//! slowdown; the wish is then reported as out of reach), unless that would take more than all its
-//! slots or the other one is not served in time either. Once a cap has come down by [`EFFECT_FALL`]
-//! and the one it was lowered for takes as long in the application and does no more, it is given up
-//! for a minute, the next time for two, at most for ten: that one is slow for another reason. While
-//! Σ y is below [`BUSY`] of Y, nobody waits who may start and S ÷ S0 is below [`CROWDED`], caps
-//! rise: the host is idle; for [`AFTER_IDLE`] they then fall slowly. γ is less where the window told
-//! little of what is known ([`GAIN_FRESH`]): a service of few ends is known late, and caps that do
-//! not wait for it swing. *Who moves first*: the route law owns the total, this one the split. A
-//! route whose service has a cap does not bind its own limit, so the route law learns nothing there
-//! and tries nothing; where a trial was under way it is dropped. While one of its limits is on
-//! trial caps stay, for at most [`TRIAL_MAX`]; then, and once there is a cap, no trial begins for
-//! [`CAPS_FIRST`]. Its capacity X is what it does under the cap, and session admission follows
-//! that. *Limits*: without S0, the time alone, a service is neither slowed nor helped: unknown is
-//! not small. *Source*: LAWS §4 of the design; the goal is that of
+//! while it is slowed at all, by more than [`service::CALM`]: on a host that is not short nobody
+//! gives way, and caps rise until they are gone. While every active service has a cap all caps rise
+//! together: one has none, in the end. *Units*: requests, seconds; e and ln m are natural
+//! logarithms. *Regimes*: a cap is not lowered while more is inside than it allows (what was
+//! started goes on), nor below what its queue needs to be served within [`service::PATIENCE_SHARE`]
+//! of the patience (mode slowdown; the wish is then reported as out of reach), unless that would
+//! take more than all its slots or the other one is not served in time either. Once a cap has come
+//! down by [`service::EFFECT_FALL`] and the one it was lowered for takes as long in the application
+//! and does no more, it is given up for a minute, the next time for two, at most for ten: that one
+//! is slow for another reason. While Σ y is below [`BUSY`] of Y, nobody waits who may start and S ÷
+//! S0 is below [`CROWDED`], caps rise: the host is idle; for [`AFTER_IDLE`] they then fall slowly.
+//! γ is less where the window told little of what is known ([`GAIN_FRESH`]): a service of few ends
+//! is known late, and caps that do not wait for it swing. *Who moves first*: the route law owns the
+//! total, this one the split. A route whose service has a cap does not bind its own limit, so the
+//! route law learns nothing there and tries nothing; where a trial was under way it is dropped.
+//! While one of its limits is on trial caps stay, for at most [`TRIAL_MAX`]; then, and once there
+//! is a cap, no trial begins for [`CAPS_FIRST`]. Its capacity X is what it does under the cap, and
+//! session admission follows that. *Limits*: without S0, the time alone, a service is neither
+//! slowed nor helped: unknown is not small. *Source*: LAWS §4 of the design; the goal is that of
 //! the papers on degradation schemes; `docs/laws/degradation.md`.
 
 mod binding;
 mod estimate;
 mod filling;
+mod service;
 mod wish;
 
 pub use binding::Binding;
@@ -47,13 +49,15 @@ pub use estimate::ServiceSample;
 pub use wish::{Amount, DegradationMode, ServiceWish};
 
 use crate::credit::CAP_LEAST;
-use estimate::Estimate;
 use filling::{Claim, fill};
+use service::{CALM, Need, Service, VAIN_GAP};
 use suimon_model::real::{exp, ln};
-use suimon_model::{Instant, Quantity, Reason, Record, ServiceId, Signals, Subject, seconds};
+use suimon_model::{Instant, Record, ServiceId, seconds};
 
-/// What is aimed at ÷ a floor: what swings around its floor is below it half of the time.
+/// What is aimed at ÷ a floor, at most: what swings around its floor is below it half of the time.
 const FLOOR_AIM: f64 = 1.08;
+/// What the aims take at most of what the floors leave to others.
+const AIM_OF_REST: f64 = 0.5;
 /// Length of a window: at least the first, until every service had [`ENDS_MIN`] ends, at most the
 /// second. Seconds.
 const WINDOW_MIN: f64 = 1.0;
@@ -66,8 +70,6 @@ const STEP_MAX: f64 = 0.7;
 const GAIN_FRESH: f64 = 1.2;
 /// Differences below this are noise.
 const DEADBAND: f64 = 0.05;
-/// D up to which a service is not slowed.
-const CALM: f64 = 1.25;
 /// What ln m rises by in a window in which nobody is behind.
 const RELAX: f64 = 0.1;
 /// What every ln m rises by in a window in which all services have caps.
@@ -84,17 +86,6 @@ const CROWDED: f64 = 4.0;
 /// window: it would only be idle again.
 const AFTER_IDLE: f64 = 30.0;
 const AFTER_IDLE_FALL: f64 = 0.05;
-/// Share of the patience within which what waits is served.
-const PATIENCE_SHARE: f64 = 0.8;
-/// A cap that fell by this factor has had its effect if the one it was lowered for is faster by the
-/// second.
-const EFFECT_FALL: f64 = 8.0;
-const EFFECT_LEAST: f64 = 0.1;
-/// That one is still this much further behind: else the cap only swings around where it belongs.
-const VAIN_GAP: f64 = 0.5;
-/// For how long a cap without effect is given up, seconds: at first, and at most.
-const GIVEN_UP: f64 = 60.0;
-const GIVEN_UP_MAX: f64 = 600.0;
 /// The longest time, in seconds, for which caps stay because a limit is on trial: what it does to
 /// the services is no reason to move a cap, and a cap that moves is a reason to misjudge it.
 const TRIAL_MAX: f64 = 5.0;
@@ -145,6 +136,8 @@ pub struct Degradation {
     /// Σ y over the last windows, and Y.
     effort: Option<f64>,
     capacity: f64,
+    /// Whether the host was ever short: Y is known from then on.
+    was_short: bool,
     /// The least share of what is known of an active service that the last window told.
     freshness: f64,
     /// When the host was idle last.
@@ -163,92 +156,13 @@ suimon_model::saved_struct!(Degradation {
     window_begin,
     effort,
     capacity,
+    was_short,
     freshness,
     idle_at,
     on_trial_since,
     caps_first_until,
     lag
 });
-
-#[derive(Clone, Debug)]
-struct Service {
-    wish: ServiceWish,
-    cap: Option<f64>,
-    window: ServiceSample,
-    slots: f64,
-    estimate: Estimate,
-    binding: Binding,
-    /// Where the cap began, and how slow the one was that it began for; until that is judged.
-    effect: Option<Effect>,
-    given_up_until: Option<Instant>,
-    given_up_for: f64,
-}
-
-suimon_model::saved_struct!(Service {
-    wish,
-    cap,
-    window,
-    slots,
-    estimate,
-    binding,
-    effect,
-    given_up_until,
-    given_up_for
-});
-
-#[derive(Clone, Copy, Debug)]
-struct Effect {
-    cap: f64,
-    stretch: f64,
-    rate: f64,
-}
-
-suimon_model::saved_struct!(Effect { cap, stretch, rate });
-
-/// Where a service is with its wish, in a window.
-#[derive(Clone, Copy, Debug)]
-struct Need {
-    /// D, and e of (4) or (5).
-    slowdown: f64,
-    /// Seconds from arrival to the end, by Little's law, and completions per second.
-    response: f64,
-    rate: f64,
-    /// Time in the application ÷ the same alone.
-    stretch: f64,
-    error: f64,
-    /// Whether it is slowed at all.
-    is_behind: bool,
-    /// Whether it has a cap.
-    is_capped: bool,
-    /// Its floor and ceiling as effort; none: 0 and infinite.
-    floor: f64,
-    ceiling: f64,
-    effort: f64,
-}
-
-impl Service {
-    fn new(wish: ServiceWish) -> Self {
-        Service {
-            wish,
-            cap: None,
-            window: ServiceSample::default(),
-            slots: f64::INFINITY,
-            estimate: Estimate::default(),
-            binding: Binding::Free,
-            effect: None,
-            given_up_until: None,
-            given_up_for: GIVEN_UP,
-        }
-    }
-
-    /// Returns `amount` as effort, if it is known what a request takes.
-    fn effort_of(&self, amount: Amount, capacity: f64) -> Option<f64> {
-        match amount {
-            Amount::OfHost(share) => Some(share * capacity),
-            Amount::PerSecond(rate) => self.estimate.service().map(|(_, work)| rate * work),
-        }
-    }
-}
 
 impl Degradation {
     /// Returns the law for services with these wishes, of which nothing is known.
@@ -259,11 +173,21 @@ impl Degradation {
             window_begin: now,
             effort: None,
             capacity: 0.0,
+            was_short: false,
             freshness: 1.0,
             idle_at: None,
             on_trial_since: None,
             caps_first_until: None,
             lag: None,
+        }
+    }
+
+    /// Wishes from now on for these, as many as before. What was measured is kept, and so is each
+    /// cap: it goes from there to where it belongs now.
+    pub fn adopt(&mut self, mode: DegradationMode, wishes: &[ServiceWish]) {
+        self.mode = mode;
+        for (service, wish) in self.services.iter_mut().zip(wishes) {
+            service.adopt(wish, mode);
         }
     }
 
@@ -375,7 +299,12 @@ impl Degradation {
         let effort: f64 = self.services.iter().map(|service| service.estimate.effort()).sum();
         let before = self.effort.unwrap_or(effort);
         let smooth = before + EFFORT_WEIGHT * (effort - before);
-        self.capacity = (self.capacity * exp(-passed / CAPACITY_MEMORY)).max(smooth);
+        // A host that has less to do than it could, or whose services are held, shows nothing of
+        // what it can do at most.
+        let is_short = self.services.iter().any(Service::is_slowed_by_the_host);
+        self.was_short |= is_short;
+        let kept = if is_short { exp(-passed / CAPACITY_MEMORY) } else { 1.0 };
+        self.capacity = (self.capacity * kept).max(smooth);
         self.effort = Some(smooth);
     }
 
@@ -420,7 +349,7 @@ impl Degradation {
             let others = needs.iter().enumerate().filter(|(other, _)| *other != index);
             let others: Vec<Need> = others.filter_map(|(_, need)| *need).collect();
             let (mut step, mut binding) = self.step_of(&need, &others);
-            if binding == Binding::Split {
+            if matches!(binding, Binding::Split | Binding::Floor) {
                 step = step.map(|step| step.max(least));
             }
             if all_capped && binding != Binding::Ceiling {
@@ -441,7 +370,37 @@ impl Degradation {
                 out.push(service.record(now, ServiceId(index as u32), old, &need));
             }
         }
+        self.tell_out_of_reach(&needs);
         changed
+    }
+
+    /// Marks whose wish cannot be had: a service far behind beside others of which none gives way
+    /// any further, and one whose floor is more than its part.
+    fn tell_out_of_reach(&mut self, needs: &[Option<Need>]) {
+        let gives = |service: &Service| {
+            let can_give = service.cap.is_some_and(|cap| cap > CAP_LEAST);
+            can_give && matches!(service.binding, Binding::Split | Binding::Ceiling | Binding::Lag)
+        };
+        for (index, need) in needs.iter().enumerate() {
+            if self.services[index].binding == Binding::OutOfReach {
+                self.services[index].binding =
+                    if need.is_some_and(|need| need.is_capped) { Binding::Split } else { Binding::Free };
+            }
+            let Some(need) = need.filter(|need| need.is_behind) else { continue };
+            if !matches!(self.services[index].binding, Binding::Free | Binding::Split) {
+                continue;
+            }
+            let others = || needs.iter().zip(&self.services).enumerate().filter(|(other, _)| *other != index);
+            let others = || others().filter_map(|(_, (need, service))| Some(((*need)?, service)));
+            let misses_floor = need.effort < (1.0 - DEADBAND) * need.wished_floor;
+            let is_far_behind =
+                misses_floor || others().any(|(other, _)| need.error - other.error > VAIN_GAP);
+            let nobody_gives = !need.is_capped && !others().any(|(_, service)| gives(service));
+            let has_its_part = self.mode != DegradationMode::Slowdown && need.error < DEADBAND;
+            if is_far_behind && nobody_gives || misses_floor && has_its_part {
+                self.services[index].binding = Binding::OutOfReach;
+            }
+        }
     }
 
     /// Returns the active service whose requests are most work, if there is another one.
@@ -455,6 +414,8 @@ impl Degradation {
     /// Returns where each active service of which enough is known is with its wish.
     fn needs(&self) -> Vec<Option<Need>> {
         let mut needs: Vec<Option<Need>> = self.services.iter().map(|service| self.need(service)).collect();
+        let aim = self.floor_aim(&needs);
+        needs.iter_mut().flatten().for_each(|need| need.floor = aim * need.wished_floor);
         match self.mode {
             DegradationMode::Off => needs.fill(None),
             DegradationMode::Slowdown => {
@@ -486,9 +447,25 @@ impl Degradation {
         needs
     }
 
+    /// Returns what is aimed at ÷ a floor.
+    fn floor_aim(&self, needs: &[Option<Need>]) -> f64 {
+        let floors: f64 = needs.iter().flatten().map(|need| need.wished_floor).sum();
+        let all: f64 = needs.iter().flatten().map(|need| need.effort).sum();
+        let rest = all - floors;
+        // Where they cannot all be had, the first ones are kept at the cost of the last.
+        if rest <= 0.0 || floors <= 0.0 {
+            FLOOR_AIM
+        } else {
+            FLOOR_AIM.min(1.0 + AIM_OF_REST * rest / floors)
+        }
+    }
+
     fn need(&self, service: &Service) -> Option<Need> {
         let slowdown = service.estimate.slowdown().filter(|_| service.estimate.is_active())?;
         let amount = |amount: Option<Amount>| amount.and_then(|it| service.effort_of(it, self.capacity));
+        // A share of what is unknown holds nobody.
+        let is_known = |amount: &Amount| self.was_short || matches!(amount, Amount::PerSecond(_));
+        let ceiling = service.wish.ceiling.filter(is_known);
         Some(Need {
             slowdown,
             response: (service.estimate.inside() + service.estimate.waiting())
@@ -499,8 +476,9 @@ impl Degradation {
             // What its own ceiling or a late probe holds back is nobody else's debt.
             is_behind: slowdown > CALM && !matches!(service.binding, Binding::Ceiling | Binding::Lag),
             is_capped: service.cap.is_some(),
-            floor: FLOOR_AIM * amount(service.wish.floor).unwrap_or(0.0),
-            ceiling: amount(service.wish.ceiling).unwrap_or(f64::INFINITY),
+            wished_floor: amount(service.wish.floor).unwrap_or(0.0),
+            floor: 0.0,
+            ceiling: amount(ceiling).unwrap_or(f64::INFINITY),
             effort: service.estimate.effort().max(EFFORT_LEAST),
         })
     }
@@ -519,7 +497,9 @@ impl Degradation {
             // In the modes of shares a floor is in its part already, as far as it can be had.
             let keeps_floor = self.mode == DegradationMode::Slowdown && need.floor > 0.0;
             let least = if keeps_floor { gain * ln(need.floor / need.effort).min(0.0) } else { f64::MIN };
-            (Some((-gain * gap).max(least).max(-STEP_MAX)), Binding::Split)
+            let wanted = -gain * gap;
+            let binding = if wanted < least { Binding::Floor } else { Binding::Split };
+            (Some(wanted.max(least).max(-STEP_MAX)), binding)
         } else if need.is_behind && ahead > DEADBAND && !others.is_empty() {
             (Some((gain * ahead).min(STEP_MAX)), Binding::Split)
         } else if !others.iter().any(|other| other.is_behind) {
@@ -539,119 +519,6 @@ impl Degradation {
 
 /// Effort below which a service does nothing, processor seconds a second.
 const EFFORT_LEAST: f64 = 1e-6;
-
-impl Service {
-    #[allow(clippy::too_many_arguments)] // one decision, in one place
-    fn move_cap(
-        &mut self,
-        now: Instant,
-        step: Option<f64>,
-        binding: Binding,
-        need: &Need,
-        others: &[Need],
-        patience: f64,
-        mode: DegradationMode,
-    ) {
-        let (inside, waiting) = (self.estimate.inside(), self.estimate.waiting());
-        let is_let_be = self.given_up_until.is_some();
-        let Some(step) = step.filter(|step| *step > 0.0 || !is_let_be || binding == Binding::Ceiling) else {
-            self.binding = match (is_let_be, self.cap) {
-                (true, _) => Binding::NoEffect,
-                (false, None) => Binding::Free,
-                (false, Some(_)) => self.binding,
-            };
-            return;
-        };
-        let Some(mut cap) = self.cap.or((step < 0.0).then_some(inside)) else {
-            return self.binding = if is_let_be { Binding::NoEffect } else { Binding::Free };
-        };
-        let is_draining = self.cap.is_some_and(|cap| inside > 1.25 * cap + 0.5);
-        self.binding = binding;
-        let neediest = others.iter().max_by(|a, b| a.error.total_cmp(&b.error));
-        let gap = neediest.map_or(0.0, |other| other.error - need.error);
-        if step < 0.0 && !is_draining {
-            if let Some(Need { stretch, rate, .. }) = neediest.filter(|_| self.cap.is_none()) {
-                self.effect = Some(Effect { cap: inside, stretch: *stretch, rate: *rate });
-            }
-            if let (Some(effect), Some(other)) = (&mut self.effect, neediest) {
-                // What is measured lags behind a rush: the worst it came to counts.
-                effect.stretch = effect.stretch.max(other.stretch);
-                effect.rate = effect.rate.min(other.rate);
-            }
-            // A cap that is above what is there has no effect.
-            cap = if waiting < 0.5 { cap.min(inside) } else { cap } * exp(step);
-            if self.is_vain(cap, neediest) && gap > VAIN_GAP && binding != Binding::Ceiling {
-                return self.give_up(now);
-            }
-        } else if step > 0.0 {
-            cap *= exp(step);
-        }
-        cap = cap.max(CAP_LEAST);
-        // Nobody is served in time at the cost of those who are not either.
-        let others_are_in_time = neediest.is_none_or(|other| other.response <= PATIENCE_SHARE * patience);
-        if mode == DegradationMode::Slowdown && binding != Binding::Ceiling && others_are_in_time {
-            let (service, _) = self.estimate.service().unwrap_or_default();
-            let least = (inside + waiting) * service / (PATIENCE_SHARE * patience).max(1e-3);
-            // What cannot be had with all slots either is no reason to keep them.
-            if cap < least && least < self.slots {
-                cap = least;
-                self.binding = Binding::Patience;
-            }
-        }
-        let is_above_all = cap >= self.slots || waiting < 0.5 && cap > 1.5 * inside + 1.0;
-        let is_over_ceiling = need.effort > need.ceiling;
-        if step > 0.0 && is_above_all && !is_over_ceiling {
-            self.effect = None;
-            self.binding = Binding::Free;
-            return self.cap = None;
-        }
-        self.cap = Some(cap);
-    }
-
-    /// Returns whether the cap has come down far, and the one it was lowered for takes as long in
-    /// the application as before and does no more. Its waiting is no sign: a long queue takes its
-    /// time. Asked again each time the cap has come down as far.
-    fn is_vain(&mut self, cap: f64, neediest: Option<&Need>) -> bool {
-        let (Some(other), Some(effect)) = (neediest, self.effect) else { return false };
-        if cap * EFFECT_FALL >= effect.cap {
-            return false;
-        }
-        self.effect = Some(Effect { cap, stretch: other.stretch, rate: other.rate });
-        other.stretch > (1.0 - EFFECT_LEAST) * effect.stretch
-            && other.rate < (1.0 + EFFECT_LEAST) * effect.rate
-    }
-
-    fn give_up(&mut self, now: Instant) {
-        self.given_up_until = Some(now + seconds(self.given_up_for));
-        self.given_up_for = (2.0 * self.given_up_for).min(GIVEN_UP_MAX);
-        self.binding = Binding::NoEffect;
-        self.cap = None;
-    }
-
-    fn record(&self, at: Instant, id: ServiceId, old: f64, need: &Need) -> Record {
-        let reason = match (self.binding, self.cap) {
-            (Binding::NoEffect, _) => Reason::CapNoEffect,
-            (_, None) => Reason::CapGone,
-            (Binding::Ceiling, _) => Reason::CapCeiling,
-            (Binding::Patience, _) => Reason::CapPatience,
-            (Binding::Lag, _) => Reason::CapLag,
-            (Binding::Free | Binding::Split | Binding::Unknown | Binding::Idle, Some(cap))
-                if cap < old || old == 0.0 =>
-            {
-                Reason::CapLowered
-            }
-            (Binding::Free | Binding::Split | Binding::Unknown | Binding::Idle, Some(_)) => Reason::CapRaised,
-        };
-        let signals = Signals::none()
-            .with("slowdown", need.slowdown)
-            .with("behind", need.error)
-            .with("effort", need.effort)
-            .with("inside", self.estimate.inside())
-            .with("waiting", self.estimate.waiting());
-        let new = self.cap.unwrap_or(0.0);
-        Record { at, subject: Subject::Service(id), quantity: Quantity::Cap, old, new, reason, signals }
-    }
-}
 
 #[cfg(test)]
 mod tests;

@@ -27,6 +27,11 @@ pub struct Reading {
     pub progressed: u64,
     /// Ends that are no progress: errors. A storm of quick errors must not look like speed.
     pub failed: u64,
+    /// Of the progress, requests that were answered with what they asked for, and their seconds in
+    /// the application: what says what a request takes.
+    pub answered: u64,
+    /// See `answered`.
+    pub answered_seconds: f64,
     /// Seconds in the application, summed over everything that ended.
     pub service_seconds: f64,
     /// Requests in the application, integrated over time.
@@ -41,6 +46,8 @@ suimon_model::saved_struct!(Reading {
     at,
     progressed,
     failed,
+    answered,
+    answered_seconds,
     service_seconds,
     in_flight_seconds,
     queued_seconds,
@@ -56,6 +63,8 @@ pub struct Window {
     pub progressed: u64,
     /// Ends that are errors.
     pub failed: u64,
+    answered: u64,
+    answered_seconds: f64,
     service_seconds: f64,
     in_flight_seconds: f64,
     queued_seconds: f64,
@@ -83,6 +92,12 @@ impl Meter {
         } else {
             self.now.failed += 1;
         }
+    }
+
+    /// Takes note, beside its [end](Meter::end), that a request was answered with what it asked for.
+    pub fn answer(&mut self, service_seconds: f64) {
+        self.now.answered += 1;
+        self.now.answered_seconds += service_seconds;
     }
 
     /// Returns the reading at `now`.
@@ -125,6 +140,8 @@ impl Reading {
             seconds: self.at.secs_since(begin.at),
             progressed: self.progressed.saturating_sub(begin.progressed),
             failed: self.failed.saturating_sub(begin.failed),
+            answered: self.answered.saturating_sub(begin.answered),
+            answered_seconds: self.answered_seconds - begin.answered_seconds,
             service_seconds: self.service_seconds - begin.service_seconds,
             in_flight_seconds: self.in_flight_seconds - begin.in_flight_seconds,
             queued_seconds: self.queued_seconds - begin.queued_seconds,
@@ -169,18 +186,21 @@ impl Window {
     }
 
     /// Returns what the split is told of it, for requests that take `alone` seconds alone, `work`
-    /// of the processor.
+    /// of the processor. Only what was answered counts: quick errors and refusals, and requests
+    /// whose clients went before the application had them, would look like speed.
     pub fn sample(&self, alone: Option<f64>, work: Option<f64>) -> ServiceSample {
-        let ended = (self.progressed + self.failed) as f64;
+        let answered = self.answered as f64;
+        let known = |value: f64| if alone.is_some() { value } else { 0.0 };
         ServiceSample {
             seconds: self.seconds,
             inside_seconds: self.in_flight_seconds,
             waiting_seconds: self.waiting_seconds,
-            ended,
-            service_seconds: self.service_seconds,
-            known_ended: if alone.is_some() { ended } else { 0.0 },
-            alone_seconds: ended * alone.unwrap_or(0.0),
-            work_seconds: ended * work.unwrap_or(0.0),
+            ended: answered,
+            service_seconds: self.answered_seconds,
+            known_ended: known(answered),
+            known_service_seconds: known(self.answered_seconds),
+            alone_seconds: answered * alone.unwrap_or(0.0),
+            work_seconds: work.map_or(self.answered_seconds, |work| answered * work),
         }
     }
 
@@ -229,6 +249,27 @@ mod tests {
         assert!((with_parts(&[1.0], &[0.5, 1.0]) - 4.25).abs() < 1e-9);
         assert!((with_parts(&[], &[60.0]) - 5.0).abs() < 1e-9, "nobody is more than done");
         assert!(with_parts(&[9.0; 8], &[]) >= 0.0);
+    }
+
+    #[test]
+    fn only_what_was_answered_says_what_a_request_takes() {
+        let mut meter = Meter::new(at(0.0));
+        let begin = meter.read(at(0.0));
+        for (number, seconds, is_answer, progress) in
+            [(90, 0.001, false, false), (90, 0.001, false, true), (10, 0.35, true, true)]
+        {
+            for _ in 0..number {
+                meter.end(seconds, progress);
+                if is_answer {
+                    meter.answer(seconds);
+                }
+            }
+        }
+        let sample = meter.since(&begin, at(1.0)).sample(Some(0.3), Some(0.3));
+        assert!((sample.ended - 10.0).abs() < 1e-9);
+        assert!((sample.service_seconds - 3.5).abs() < 1e-9 && (sample.work_seconds - 3.0).abs() < 1e-9);
+        let unknown = meter.since(&begin, at(1.0)).sample(None, None);
+        assert!(unknown.known_ended == 0.0 && (unknown.work_seconds - 3.5).abs() < 1e-9, "work at most");
     }
 
     #[test]

@@ -400,6 +400,8 @@ pub struct Snapshot {
 pub struct ServiceView {
     /// Its name.
     pub name: String,
+    /// What the split goes by.
+    pub mode: DegradationMode,
     /// What is wished for it.
     pub wish: ServiceWish,
     /// Its routes.
@@ -408,7 +410,7 @@ pub struct ServiceView {
     pub standing: ServiceStanding,
     /// Requests in the application.
     pub in_flight: usize,
-    /// Requests waiting at its routes.
+    /// Requests waiting at its routes, or held by the declared pause.
     pub waiting: usize,
     /// Seconds of pause that each request gets: the declared one, and what a cap below one comes to.
     pub pause_seconds: f64,

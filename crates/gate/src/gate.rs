@@ -295,11 +295,11 @@ impl Gate {
             Stage::AwaitsApplication(_) => {
                 self.away.forget(request, entry.session().map(|(_, session)| session));
             }
-            Stage::AtRouteGate(_) | Stage::Paused => {
-                if let Stage::AtRouteGate(key) = entry.stage {
-                    self.routes[entry.route.index()].queue.remove(key);
-                    self.note_load(now, entry.route);
-                }
+            // Its session has not asked for anything yet.
+            Stage::Paused(until) => self.services.leave_pause(entry.route, until, request),
+            Stage::AtRouteGate(key) => {
+                self.routes[entry.route.index()].queue.remove(key);
+                self.note_load(now, entry.route);
                 if let Some((_, session)) = entry.session() {
                     self.sessions.waited(now, session, entry.arrived);
                     self.sessions.came_to(session, Some(RequestTrouble::Abandoned));
@@ -343,7 +343,10 @@ impl Gate {
                 self.waiting -= 1;
                 entry.spent.as_secs_f64()
             }
-            Stage::AtSessionGate(_) | Stage::AtRouteGate(_) | Stage::Paused | Stage::AwaitsApplication(_) => {
+            Stage::AtSessionGate(_)
+            | Stage::AtRouteGate(_)
+            | Stage::Paused(_)
+            | Stage::AwaitsApplication(_) => {
                 unreachable!("a token is given only to a request in the application")
             }
         };
@@ -355,14 +358,25 @@ impl Gate {
             Outcome::Abandoned => &mut route.counts.abandoned,
         };
         *counted += 1;
-        let progress = !matches!(outcome, Outcome::Failed(_));
+        // The application never had all of what has ended while its client was waited for.
+        let was_sent = matches!(entry.stage, Stage::InApplication(_) | Stage::Orphaned(_));
+        let progress = match outcome {
+            Outcome::Completed | Outcome::Declined => true,
+            Outcome::Abandoned => was_sent,
+            Outcome::Failed(_) => false,
+        };
+        let meter = &mut self.meters[entry.route.index()];
+        meter.end(service, progress);
         if progress {
             route.took.fold(service);
+        }
+        // What was declined, or given up by its client, says little of what a request takes.
+        if outcome == Outcome::Completed || orphaned && progress {
+            meter.answer(service);
             if had_a_core {
                 route.took_alone.fold(service);
             }
         }
-        self.meters[entry.route.index()].end(service, progress);
         self.note_load(now, entry.route);
         let end = RequestEnd { route: entry.route, request: id, service, progress };
         self.law.on_end(now, &end, &self.meters, &mut self.fresh);
@@ -505,7 +519,7 @@ impl Gate {
 
     /// Returns whether a request of an admitted visitor, who asks for no more than one visitor
     /// does, arrived before that moment and waits for its first slot at a route whose limit is
-    /// found by the law. The first request of a session counts, too.
+    /// found by the law, and whose service has no cap. The first request of a session counts, too.
     pub fn holds_insider_since(&self, before: Instant) -> bool {
         let is_held = |request: &Request| {
             let began = request.session().and_then(|(_, session)| self.sessions.began(session));
@@ -513,6 +527,7 @@ impl Gate {
                 && began.is_none_or(|began| began < request.arrived)
                 && !request.beyond
                 && request.arrived < before
+                && !self.services.is_capped(request.route)
                 && self.routes[request.route.index()].mode == RouteMode::Enforce
         };
         self.waiting > 0 && self.requests.iter().any(|(_, request)| is_held(request))

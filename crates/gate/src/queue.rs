@@ -62,12 +62,13 @@ impl Queue {
         Some(request)
     }
 
-    /// Returns who would be next if nobody were late.
-    pub(crate) fn head(&self) -> Option<RequestId> {
-        let late = self.late.last_key_value().map(|(_, (_, request))| request);
-        let first = self.entries.first_key_value();
-        let in_time = first.filter(|(key, _)| !is_last(**key)).map(|(_, request)| request);
-        in_time.or(late).or(first.map(|(_, request)| request)).copied()
+    /// Returns who would be next if nobody else were late, and their rank: the lowest of several
+    /// queues goes first.
+    pub(crate) fn head(&self) -> Option<(u32, RequestId)> {
+        let late = self.late.last_key_value().map(|(_, (_, request))| (PRIORITY_MAX, *request));
+        let first = self.entries.first_key_value().map(|(key, request)| (*key, *request));
+        let in_time = first.filter(|(key, _)| !is_last(*key)).map(|(key, request)| (key.0, request));
+        in_time.or(late).or(first.map(|(_, request)| (PRIORITY_MAX + 1, request)))
     }
 
     pub(crate) fn remove(&mut self, key: (u32, u64)) {

@@ -11,8 +11,8 @@ pub(crate) enum Stage {
     AtSessionGate(Key),
     /// In its route's queue, at this key.
     AtRouteGate((u32, u64)),
-    /// Held by the pause of its service, before its route's queue.
-    Paused,
+    /// Held by the pause of its service until then, before its route's queue.
+    Paused(Instant),
     /// In the application since then.
     InApplication(Instant),
     /// In the application since then, its client disconnected.
@@ -27,7 +27,7 @@ pub(crate) enum Stage {
     AwaitsApplication(Instant),
 }
 
-suimon_model::saved_enum!(Stage { 0 = AtSessionGate(key), 1 = AtRouteGate(key), 2 = InApplication(since), 3 = Orphaned(since), 4 = Suspended, 5 = Returning(key), 6 = AwaitsApplication(until), 7 = Paused });
+suimon_model::saved_enum!(Stage { 0 = AtSessionGate(key), 1 = AtRouteGate(key), 2 = InApplication(since), 3 = Orphaned(since), 4 = Suspended, 5 = Returning(key), 6 = AwaitsApplication(until), 7 = Paused(until) });
 
 /// Whose request it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

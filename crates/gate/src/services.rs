@@ -1,7 +1,7 @@
 //! Services: which routes each one has, its cap, and the requests that its pause holds.
 
-use crate::api::Services;
-use std::collections::VecDeque;
+use crate::api::{ServiceParams, Services};
+use std::collections::BTreeSet;
 use suimon_control::{Credit, Degradation, Meter, Reading};
 use suimon_model::{Instant, RequestId, RouteId, ServiceId};
 
@@ -24,8 +24,7 @@ pub(crate) struct ServiceGate {
     /// Its routes, and where the meter of each stood at the last tick.
     pub(crate) routes: Vec<(RouteId, Reading)>,
     /// Requests that its pause holds, by when it is over, which is the order in which they came.
-    /// Who left meanwhile is still here until then.
-    pub(crate) paused: VecDeque<(Instant, RequestId)>,
+    pub(crate) paused: BTreeSet<(Instant, RequestId)>,
 }
 
 suimon_model::saved_struct!(ServiceGate { credit, routes, paused });
@@ -44,11 +43,29 @@ impl ServiceGates {
                     routes.push((*route, meters[route.index()].read(now)));
                 }
             }
-            gates.push(ServiceGate { credit: Credit::new(now), routes, paused: VecDeque::new() });
+            gates.push(ServiceGate { credit: Credit::new(now), routes, paused: BTreeSet::new() });
         }
         let wishes: Vec<_> = declared.services.iter().map(|service| service.wish.clone()).collect();
         let law = (!wishes.is_empty()).then(|| Degradation::new(declared.mode, &wishes, now));
         ServiceGates { declared, law, gates, of }
+    }
+
+    /// Takes other wishes for the same services, with all that is known and in force; returns
+    /// whether these are the same services.
+    pub(crate) fn adopt(&mut self, services: &Services) -> bool {
+        let are_same = |(own, other): (&ServiceParams, &ServiceParams)| {
+            own.name == other.name && own.routes == other.routes
+        };
+        let own = &self.declared.services;
+        let Some(law) = self.law.as_mut().filter(|_| {
+            own.len() == services.services.len() && own.iter().zip(&services.services).all(are_same)
+        }) else {
+            return false;
+        };
+        let wishes: Vec<_> = services.services.iter().map(|service| service.wish.clone()).collect();
+        law.adopt(services.mode, &wishes);
+        self.declared = services.clone();
+        true
     }
 
     /// Returns the service of `route`, if it has one.
@@ -61,10 +78,29 @@ impl ServiceGates {
         self.of(route).is_some_and(|id| self.gates[id.index()].credit.cap().is_some())
     }
 
-    /// Returns whether the pause of the service of `route` holds this request.
-    pub(crate) fn holds(&self, route: RouteId, request: RequestId) -> bool {
+    /// Returns whether the pause of the service of `route` holds this request until then.
+    pub(crate) fn holds(&self, route: RouteId, until: Instant, request: RequestId) -> bool {
         let gate = self.of(route).and_then(|id| self.gates.get(id.index()));
-        gate.is_some_and(|gate| gate.paused.iter().any(|(_, held)| *held == request))
+        gate.is_some_and(|gate| gate.paused.contains(&(until, request)))
+    }
+
+    /// Takes out a request of `route` that a pause holds until then.
+    pub(crate) fn leave_pause(&mut self, route: RouteId, until: Instant, request: RequestId) {
+        if let Some(id) = self.of(route) {
+            self.gates[id.index()].paused.remove(&(until, request));
+        }
+    }
+
+    /// Returns how many requests pauses hold.
+    pub(crate) fn paused(&self) -> usize {
+        self.gates.iter().map(|gate| gate.paused.len()).sum()
+    }
+
+    /// Measures from `now` on by other meters.
+    pub(crate) fn measure_anew(&mut self, meters: &[Meter], now: Instant) {
+        for (route, begin) in self.gates.iter_mut().flat_map(|gate| &mut gate.routes) {
+            *begin = meters[route.index()].read(now);
+        }
     }
 
     /// Returns whether the service of `route`, if it has one, lets another one start.

@@ -20,5 +20,9 @@ suimon_model::choices! {
         Lag = 6, "lag", "the application is late to take in requests, and this service is the heaviest";
         /// Slowing it further would leave the host idle.
         Idle = 7, "idle", "slowing it further would leave the host idle, so that another service's wish is out of reach";
+        /// Its wish cannot be had.
+        OutOfReach = 8, "out_of_reach", "its wish cannot be had: no other service gives way any further";
+        /// Its own floor.
+        Floor = 9, "floor", "its own floor: it would give way further, if it had none";
     }
 }

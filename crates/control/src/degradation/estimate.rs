@@ -16,12 +16,14 @@ pub struct ServiceSample {
     pub inside_seconds: f64,
     /// Requests waiting at the route gates, integrated over time.
     pub waiting_seconds: f64,
-    /// Requests that ended.
+    /// Requests that were answered.
     pub ended: f64,
     /// Seconds in the application of those.
     pub service_seconds: f64,
     /// Those of them of which it is known what they take alone.
     pub known_ended: f64,
+    /// Seconds in the application of those of which it is known.
+    pub known_service_seconds: f64,
     /// The seconds that those would have taken alone.
     pub alone_seconds: f64,
     /// Processor seconds that they took at most; 0 where that is unknown.
@@ -35,6 +37,7 @@ suimon_model::saved_struct!(ServiceSample {
     ended,
     service_seconds,
     known_ended,
+    known_service_seconds,
     alone_seconds,
     work_seconds
 });
@@ -52,6 +55,7 @@ impl ServiceSample {
         self.ended = kept * self.ended + other.ended;
         self.service_seconds = kept * self.service_seconds + other.service_seconds;
         self.known_ended = kept * self.known_ended + other.known_ended;
+        self.known_service_seconds = kept * self.known_service_seconds + other.known_service_seconds;
         self.alone_seconds = kept * self.alone_seconds + other.alone_seconds;
         self.work_seconds = kept * self.work_seconds + other.work_seconds;
     }
@@ -100,10 +104,10 @@ impl Estimate {
         Some((self.inside + self.waiting) / self.inside * stretch)
     }
 
-    /// Returns S / S0, its part in the application.
+    /// Returns S / S0, its part in the application, of those of which S0 is known.
     pub(super) fn stretch(&self) -> Option<f64> {
-        let ServiceSample { ended, service_seconds, .. } = self.recent;
-        self.alone().filter(|_| service_seconds > 0.0).map(|alone| service_seconds / ended / alone)
+        let ServiceSample { known_service_seconds, alone_seconds, .. } = self.recent;
+        (known_service_seconds > 0.0 && alone_seconds > 0.0).then(|| known_service_seconds / alone_seconds)
     }
 
     /// Returns ln D. The logarithm of the mean of n values lies 1/2n below that of the true mean on
@@ -113,10 +117,10 @@ impl Estimate {
     }
 
     /// Returns the work it does, processor seconds a second at most: in the application · work ÷
-    /// service.
+    /// service. A request has one core at most.
     pub(super) fn effort(&self) -> f64 {
         let ServiceSample { service_seconds, work_seconds, .. } = self.recent;
-        if service_seconds > 0.0 { self.inside * work_seconds / service_seconds } else { 0.0 }
+        if service_seconds > 0.0 { self.inside * (work_seconds / service_seconds).min(1.0) } else { 0.0 }
     }
 
     /// Returns the seconds that a request takes now, and its work.

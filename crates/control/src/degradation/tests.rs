@@ -1,6 +1,7 @@
 //! The split, on samples of services whose answer to a cap is known.
 
 use super::*;
+use suimon_model::Reason;
 
 const A: ServiceId = ServiceId(0);
 const B: ServiceId = ServiceId(1);
@@ -38,6 +39,7 @@ impl Host {
                     ended,
                     service_seconds: ended * clients.work / each,
                     known_ended: ended,
+                    known_service_seconds: ended * clients.work / each,
                     alone_seconds: ended * clients.work,
                     work_seconds: ended * clients.work,
                 },
@@ -144,6 +146,102 @@ fn work_is_shared_by_weight_after_floors_and_below_ceilings() {
 }
 
 #[test]
+fn a_ceiling_stays_where_it_is_while_nobody_else_asks_for_anything() {
+    let ceiling = ServiceWish { ceiling: Some(Amount::OfHost(0.5)), ..ServiceWish::default() };
+    let clients = |number| vec![Clients { number, work: 0.35 }];
+    let mut law = law(DegradationMode::Slowdown, &[ceiling]);
+    // A host that was never short shows nothing of what it can do.
+    Host { cores: 2.0, clients: clients(1.0) }.play(&mut law, 0.0, 60.0);
+    assert_eq!(law.cap(A), None);
+    Host { cores: 2.0, clients: clients(20.0) }.play(&mut law, 60.0, 1800.0);
+    let effort = law.standing(A).effort;
+    assert!((0.9..1.1).contains(&effort), "of two cores it does {effort}");
+    assert_eq!(law.standing(A).binding, Binding::Ceiling);
+}
+
+#[test]
+fn what_its_ceiling_held_is_helped_again_once_others_take_its_place() {
+    let held = ServiceWish {
+        floor: Some(Amount::OfHost(0.4)),
+        ceiling: Some(Amount::OfHost(0.5)),
+        ..ServiceWish::default()
+    };
+    for mode in [DegradationMode::Shares, DegradationMode::Slowdown, DegradationMode::Bands] {
+        let mut law = law(mode, &[held.clone(), ServiceWish::default()]);
+        let heavy = Clients { number: 20.0, work: 0.35 };
+        let none = Clients { number: 0.0, work: 0.002 };
+        Host { cores: 2.0, clients: vec![heavy, none] }.play(&mut law, 0.0, 60.0);
+        assert_eq!(law.standing(A).binding, Binding::Ceiling);
+        let light = Clients { number: 30.0, ..none };
+        Host { cores: 2.0, clients: vec![heavy, light] }.play(&mut law, 60.0, 180.0);
+        let share = law.standing(A).effort / 2.0;
+        assert!(share > 0.38, "{mode:?}: {share} of the host for a floor of 0.4");
+    }
+}
+
+#[test]
+fn a_high_floor_leaves_the_others_what_is_not_promised() {
+    let floor = ServiceWish { floor: Some(Amount::OfHost(0.95)), ..ServiceWish::default() };
+    let mut law = law(DegradationMode::Shares, &[floor, ServiceWish::default()]);
+    shop().play(&mut law, 0.0, 120.0);
+    let share = law.standing(B).effort / 2.0;
+    assert!((0.015..0.06).contains(&share), "{share} of the 0.05 that are left");
+}
+
+#[test]
+fn requests_of_which_nothing_is_known_do_not_make_a_service_look_slow() {
+    let mut law = law(DegradationMode::Slowdown, &slowdowns(&[1.0, 1.0]));
+    let mut records = vec![];
+    // Half of A's requests take 2 s; of those it is not known what they take alone.
+    let sample = ServiceSample {
+        seconds: 0.25,
+        inside_seconds: 0.5,
+        ended: 0.5,
+        service_seconds: 0.5,
+        known_ended: 0.25,
+        known_service_seconds: 0.25 * 0.002,
+        alone_seconds: 0.25 * 0.002,
+        work_seconds: 0.5,
+        ..ServiceSample::default()
+    };
+    for step in 1..=200 {
+        let inputs = [ServiceInput { sample, slots: f64::INFINITY }, ServiceInput::default()];
+        law.on_tick(at(0.25 * f64::from(step)), &inputs, 60.0, false, &mut records);
+    }
+    assert!((slowdown(&law, A) - 1.0).abs() < 0.01, "{}", slowdown(&law, A));
+}
+
+#[test]
+fn a_floor_that_cannot_be_had_is_told_and_so_is_one_that_holds_another_back() {
+    let floor = |share| ServiceWish { floor: Some(Amount::OfHost(share)), ..ServiceWish::default() };
+    let mut bands = law(DegradationMode::Bands, &[floor(0.9), floor(0.6)]);
+    shop().play(&mut bands, 0.0, 60.0);
+    assert_eq!(bands.standing(B).binding, Binding::OutOfReach);
+    let slow = ServiceWish { slowdown: 100.0, ..floor(0.25) };
+    let mut kept = law(DegradationMode::Slowdown, &[ServiceWish::default(), slow]);
+    shop().play(&mut kept, 0.0, 60.0);
+    assert_eq!(kept.standing(B).binding, Binding::Floor);
+    let effort = kept.standing(B).effort;
+    assert!((0.48..0.6).contains(&effort), "of two cores it does {effort}");
+    assert_eq!(kept.standing(A).binding, Binding::OutOfReach);
+}
+
+#[test]
+fn another_wish_begins_with_the_caps_that_are_there() {
+    let mut law = law(DegradationMode::Slowdown, &slowdowns(&[1.0, 2.0]));
+    shop().play(&mut law, 0.0, 60.0);
+    let (cap, capacity) = (law.cap(B), law.capacity());
+    assert!(cap.is_some());
+    law.adopt(DegradationMode::Slowdown, &slowdowns(&[1.0, 4.0]));
+    assert_eq!((law.cap(B), law.capacity()), (cap, capacity));
+    shop().play(&mut law, 60.0, 30.0);
+    let reached = slowdown(&law, B) / slowdown(&law, A);
+    assert!((reached / 4.0 - 1.0).abs() < 0.1, "{reached} for 4");
+    law.adopt(DegradationMode::Off, &slowdowns(&[1.0, 4.0]));
+    assert_eq!(Host::caps(&law), [None, None]);
+}
+
+#[test]
 fn what_its_requests_take_alone_being_unknown_a_service_is_neither_slowed_nor_helped() {
     let mut law = law(DegradationMode::Slowdown, &slowdowns(&[1.0, 10.0]));
     let mut records = vec![];
@@ -171,7 +269,13 @@ fn a_service_that_is_slow_for_another_reason_costs_the_others_nothing_for_long()
             service_seconds: 5.0,
             ..ServiceSample::default()
         };
-        let sample = ServiceSample { known_ended: 50.0, alone_seconds: 0.1, work_seconds: 0.1, ..slow };
+        let sample = ServiceSample {
+            known_ended: 50.0,
+            known_service_seconds: 5.0,
+            alone_seconds: 0.1,
+            work_seconds: 0.1,
+            ..slow
+        };
         inputs.insert(0, ServiceInput { sample, slots: f64::INFINITY });
         law.on_tick(at(0.25 * f64::from(step)), &inputs, 60.0, false, &mut records);
         capped += usize::from(law.cap(B).is_some_and(|cap| cap < 2.0));
@@ -188,6 +292,7 @@ fn who_waits_is_served_within_the_patience_and_a_wish_beyond_is_said_to_be_out_o
     assert_eq!(standing.binding, Binding::Patience);
     let wait = 20.0 / standing.rate;
     assert!((40.0..60.0).contains(&wait), "{wait} s of a patience of 60 s");
+    assert_eq!(law.standing(A).binding, Binding::OutOfReach);
 }
 
 #[test]
@@ -222,6 +327,7 @@ fn a_host_is_not_left_idle_for_a_wish() {
             ended: 12.5,
             service_seconds: 0.05,
             known_ended: 12.5,
+            known_service_seconds: 0.05,
             alone_seconds: 0.025,
             work_seconds: 0.025,
             ..ServiceSample::default()

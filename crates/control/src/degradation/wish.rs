@@ -50,7 +50,7 @@ suimon_model::choices! {
     #[derive(Eq)]
     pub enum DegradationMode {
         /// Nothing is split.
-        Off = 0, "off", "services are measured and shown, and nobody is slowed";
+        Off = 0, "off", "services are measured and shown, and nothing but a declared pause slows anybody";
         /// Work in the ratio of the weights; floors that cannot all be had shrink alike.
         Shares = 1, "shares", "work in the ratio of the weights, after the floors; floors that cannot all be had shrink alike";
         /// Relative response times in the ratio of the slowdowns.

@@ -22,6 +22,11 @@ impl Gate {
             self.adopt_kind(*kind, params);
         }
         self.adopt_modes(now, &adoption.routes);
+        // A law that begins anew knows of no caps.
+        for gate in &self.services.gates {
+            let is_capped = gate.credit.cap().is_some();
+            gate.routes.iter().for_each(|(route, _)| self.law.set_capped(*route, is_capped));
+        }
         (0..self.routes.len()).for_each(|index| self.serve_route(now, RouteId(index as u32)));
         self.admit_from_lines(now);
         self.publish();
@@ -35,6 +40,7 @@ impl Gate {
             for (since, route, request) in self.in_application() {
                 self.law.on_start(since, route, request, &self.meters);
             }
+            self.services.measure_anew(&self.meters, now);
         }
         if other_cores || params.session_law != self.params.session_law {
             for kind in &mut self.kinds {

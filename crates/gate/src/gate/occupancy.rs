@@ -49,7 +49,7 @@ impl Occupancy {
 
     fn pass(&mut self, now: Instant) {
         self.seconds += self.count as f64 * now.secs_since(self.at);
-        self.at = now;
+        self.at = self.at.max(now);
     }
 }
 

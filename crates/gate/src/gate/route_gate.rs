@@ -19,6 +19,9 @@ const PRIORITY: u32 = 1;
 const IN_TIME: f64 = 1.5;
 /// The least weight of the newest time in the application, in the times that are reported.
 const TOOK_WEIGHT: f64 = 0.01;
+/// The same for those that had a core of their own. A hundred short ones are half a second, in which
+/// chance has too much to say.
+const TOOK_ALONE_WEIGHT: f64 = 0.001;
 
 /// A route: its queue, its requests in the application, and what is measured of both.
 #[derive(Debug)]
@@ -86,7 +89,7 @@ impl Route {
             view_service: 0.0,
             pressed_views: 0,
             took: Moments::new(TOOK_WEIGHT),
-            took_alone: Moments::new(TOOK_WEIGHT),
+            took_alone: Moments::new(TOOK_ALONE_WEIGHT),
         }
     }
 }
@@ -103,8 +106,7 @@ impl Gate {
     /// requests under way than any visitor has, and it would have to wait.
     pub(super) fn enter_as_member(&mut self, now: Instant, id: RequestId, session: SessionId) {
         let route = self.requests.get(id).expect("a request is in the table until it ends").route;
-        let has_to_wait =
-            self.limit(route).is_some_and(|limit| self.routes[route.index()].in_flight >= limit as usize);
+        let has_to_wait = !self.has_own_slot(route) || self.is_held_back(now, route);
         if has_to_wait && self.sessions.get(session).is_some_and(Session::is_full) {
             return self.refuse(now, id, Reason::GatewayFull, None);
         }
@@ -155,6 +157,12 @@ impl Gate {
         entry.stage = Stage::AtRouteGate(key);
         self.waiting += 1;
         self.serve_route(now, request.route);
+    }
+
+    /// Returns whether the service of `route` has a cap, under which another one would wait.
+    fn is_held_back(&mut self, now: Instant, route: RouteId) -> bool {
+        self.services.is_capped(route)
+            && !(self.routes[route.index()].queue.is_empty() && self.services.may_start(now, route))
     }
 
     fn has_slot(&mut self, now: Instant, route: RouteId) -> bool {
@@ -259,6 +267,7 @@ impl Gate {
         self.waiting >= max
             && self.kinds.iter().map(|kind| kind.held.len()).sum::<usize>()
                 + self.routes.iter().map(|route| route.queue.ahead()).sum::<usize>()
+                + self.services.paused()
                 >= max
     }
 

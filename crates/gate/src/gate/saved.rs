@@ -175,9 +175,9 @@ impl Gate {
                     awaiting += 1;
                     request.session().is_some() && self.away.awaits(id)
                 }
-                (Stage::Paused, _) => {
+                (Stage::Paused(until), _) => {
                     paused += 1;
-                    self.services.holds(request.route, id)
+                    self.services.holds(request.route, until, id)
                 }
                 (Stage::InApplication(_), _) => {
                     in_flight[route].0 += 1;
@@ -205,6 +205,7 @@ impl Gate {
             && self.routes.iter().map(|route| route.queue.len()).eq(queued)
             && self.kinds.iter().map(|kind| kind.held.len()).eq(in_line)
             && self.waiting == waiting
+            && self.services.paused() == paused
             && self.away.len() == awaiting
             && self.in_application.count() == in_flight.iter().map(|(running, _)| running).sum::<usize>()
     }

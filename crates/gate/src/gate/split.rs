@@ -11,14 +11,28 @@ use suimon_model::{Duration, Instant, RequestId, RouteId, ServiceId};
 const ALONE_MIN: u64 = 8;
 
 impl Gate {
-    /// Declares the services, all of them, in the order in which floors are kept. Requests that a
-    /// pause held go on; what is in the application stays. The same services again change nothing.
+    /// Declares the services, all of them, in the order in which floors are kept. The same services
+    /// with other wishes keep what was learned, and their caps until the next tick; others begin
+    /// anew. Requests that a pause held go on, unless nothing changes; what is in the application
+    /// stays.
     pub fn declare_services(&mut self, now: Instant, services: Services) {
         if services == self.services.declared {
             return;
         }
-        let before = std::mem::take(&mut self.services);
-        for (route, _) in before.gates.iter().flat_map(|gate| &gate.routes) {
+        let gates = self.services.gates.iter_mut();
+        let held: Vec<_> = gates.flat_map(|gate| std::mem::take(&mut gate.paused)).collect();
+        if !self.services.adopt(&services) {
+            self.replace_services(now, services);
+        }
+        for (_, request) in held {
+            self.unpause(now, request);
+        }
+        (0..self.routes.len()).for_each(|index| self.serve_route(now, RouteId(index as u32)));
+        self.publish();
+    }
+
+    fn replace_services(&mut self, now: Instant, services: Services) {
+        for (route, _) in self.services.gates.iter().flat_map(|gate| &gate.routes) {
             self.law.set_capped(*route, false);
             self.law.set_tries(*route, true);
         }
@@ -26,11 +40,6 @@ impl Gate {
         for (index, route) in self.routes.iter().enumerate() {
             (0..route.in_flight).for_each(|_| self.services.enters(now, RouteId(index as u32)));
         }
-        for (_, request) in before.gates.into_iter().flat_map(|gate| gate.paused) {
-            self.unpause(now, request);
-        }
-        (0..self.routes.len()).for_each(|index| self.serve_route(now, RouteId(index as u32)));
-        self.publish();
     }
 
     /// Takes note of how long the application took to take in a request without any work, seconds
@@ -89,7 +98,7 @@ impl Gate {
 
     /// Returns seconds that a request of `route` takes alone: as seen of those that had a core of
     /// their own, else as far as the route law knows.
-    fn alone(&self, route: RouteId) -> Option<f64> {
+    pub(super) fn alone(&self, route: RouteId) -> Option<f64> {
         let seen = &self.routes[route.index()].took_alone;
         seen.mean().filter(|_| seen.count() >= ALONE_MIN).or_else(|| self.law.alone(route))
     }
@@ -101,26 +110,29 @@ impl Gate {
         if pause.is_zero() {
             return false;
         }
-        self.services.gates[service.index()].paused.push_back((now + pause, id));
-        self.requests.get_mut(id).expect("a request is in the table until it ends").stage = Stage::Paused;
+        let until = now + pause;
+        self.services.gates[service.index()].paused.insert((until, id));
+        let request = self.requests.get_mut(id).expect("a request is in the table until it ends");
+        request.stage = Stage::Paused(until);
         self.waiting += 1;
         true
     }
 
     fn unpause(&mut self, now: Instant, id: RequestId) {
-        if self.requests.get(id).is_some_and(|request| request.stage == Stage::Paused) {
-            self.waiting -= 1;
-            self.queue_at_route(now, id);
-        }
+        self.waiting -= 1;
+        self.queue_at_route(now, id);
     }
 
     /// Lets go on what may by now: requests whose pause is over, and those whose service has credit
     /// again.
     pub(super) fn serve_services(&mut self, now: Instant) {
         for index in 0..self.services.gates.len() {
-            while let Some((_, id)) =
-                self.services.gates[index].paused.pop_front_if(|(until, _)| *until <= now)
-            {
+            while let Some(first) = self.services.gates[index].paused.first().copied() {
+                let (until, id) = first;
+                if until > now {
+                    break;
+                }
+                self.services.gates[index].paused.remove(&first);
                 self.unpause(now, id);
             }
             if self.services.gates[index].credit.cap().is_some() {
@@ -130,7 +142,7 @@ impl Gate {
     }
 
     /// Starts those who may start in `service`: of the routes with a free slot the one whose next
-    /// request came first.
+    /// request would go first in one queue for all of them.
     pub(super) fn serve_service(&mut self, now: Instant, service: ServiceId) {
         loop {
             if !self.services.gates[service.index()].credit.may_start(now) {
@@ -138,10 +150,10 @@ impl Gate {
             }
             let routes = self.services.gates[service.index()].routes.iter().map(|(route, _)| *route);
             let heads = routes.filter(|route| self.has_own_slot(*route)).filter_map(|route| {
-                let head = self.routes[route.index()].queue.head()?;
-                Some((self.requests.get(head)?.arrived, route))
+                let (rank, head) = self.routes[route.index()].queue.head()?;
+                Some((rank, self.requests.get(head)?.arrived, route))
             });
-            let Some((_, route)) = heads.min() else { break };
+            let Some((_, _, route)) = heads.min() else { break };
             if !self.start_next(now, route) {
                 break;
             }
@@ -156,7 +168,7 @@ impl Gate {
         let next = self.services.gates.iter().flat_map(|gate| {
             let waits = gate.routes.iter().any(|(route, _)| !self.routes[route.index()].queue.is_empty());
             let credit = gate.credit.next_start().filter(|_| waits);
-            [credit, gate.paused.front().map(|(until, _)| *until)]
+            [credit, gate.paused.first().map(|(until, _)| *until)]
         });
         next.flatten().min()
     }
@@ -166,13 +178,16 @@ impl Gate {
         let Some(law) = &self.services.law else { return vec![] };
         let view = |((id, gate), declared): ((ServiceId, &ServiceGate), &ServiceParams)| {
             let standing = law.standing(id);
+            let queued: usize =
+                gate.routes.iter().map(|(route, _)| self.routes[route.index()].queue.len()).sum();
             ServiceView {
                 name: declared.name.clone(),
+                mode: self.services.declared.mode,
                 wish: law.wish(id).clone(),
                 routes: gate.routes.iter().map(|(route, _)| *route).collect(),
                 standing,
                 in_flight: gate.credit.in_flight(),
-                waiting: gate.routes.iter().map(|(route, _)| self.routes[route.index()].queue.len()).sum(),
+                waiting: queued + gate.paused.len(),
                 pause_seconds: gate.credit.pause(standing.service) + declared.pause.as_secs_f64(),
             }
         };

@@ -438,7 +438,7 @@ impl Shell {
         let in_lines: usize = snapshot.kinds.iter().map(|kind| kind.waiting).sum();
         let awaiting = self.gate.away.len();
         prop_assert!(awaiting == 0 || self.gate.is_application_away());
-        let paused = self.gate.requests.iter().filter(|(_, it)| it.stage == Stage::Paused).count();
+        let paused = self.gate.requests.iter().filter(|(_, it)| matches!(it.stage, Stage::Paused(_))).count();
         prop_assert_eq!(at_routes + in_lines + awaiting + paused, snapshot.waiting);
         let held = snapshot.kinds[LINED.index()].waiting;
         prop_assert!(held <= self.gate.params.waiting_max, "{held} held");

@@ -80,3 +80,132 @@ fn other_services_take_the_place_of_those_before_and_who_was_paused_goes_on() {
     assert_eq!(start.waited, seconds(1.0));
     gate.handle_end(at(1.0), start.permit, Outcome::Completed);
 }
+
+#[test]
+fn another_wish_for_the_same_services_keeps_what_is_in_force() {
+    let (mut gate, route, _) = fixed(5);
+    let declare = |gate: &mut Gate, slowdown, pause| {
+        let wish = ServiceWish { slowdown, ..ServiceWish::default() };
+        let params = ServiceParams { wish, pause: seconds(pause), ..service(&[route]) };
+        let mode = DegradationMode::Slowdown;
+        gate.declare_services(at(0.0), Services { mode, services: vec![params] });
+    };
+    declare(&mut gate, 1.0, 60.0);
+    ask(&mut gate, at(0.0), route);
+    gate.services.gates[0].credit.set_cap(at(0.0), Some(0.5));
+    declare(&mut gate, 4.0, 1.0);
+    assert_eq!(gate.services.gates[0].credit.cap(), Some(0.5));
+    let start = started(&mut gate).pop().expect("the pause that held it is no more");
+    gate.handle_end(at(0.0), start.permit, Outcome::Completed);
+}
+
+/// Two routes of one service, of which half a request may be in the application.
+fn half_a_slot() -> (Gate, RouteId, RouteId, KindId) {
+    let params = Params { session_law: SessionLawKind::Open, ..Params::default() };
+    let mut gate = Gate::new(params, at(0.0));
+    let (a, b) =
+        (gate.declare_route(at(0.0), RouteMode::Enforce), gate.declare_route(at(0.0), RouteMode::Enforce));
+    let kind = gate.declare_kind(at(0.0), KindParams::default());
+    gate.declare_services(at(0.0), Services { services: vec![service(&[a, b])], ..Services::default() });
+    // The law would give it up, as nobody is behind.
+    gate.services.law = None;
+    gate.services.gates[0].credit.set_cap(at(0.0), Some(0.5));
+    (gate, a, b, kind)
+}
+
+fn member(kind: KindId, session: u64) -> Option<Membership> {
+    Some(Membership::Member { kind, session: SessionId(session), leased: true, ends: false })
+}
+
+#[test]
+fn under_a_cap_whoever_asks_for_too_much_waits_behind_others_at_every_route_of_the_service() {
+    let (mut gate, a, b, kind) = half_a_slot();
+    for _ in 0..20 {
+        gate.handle_arrival(at(0.0), Arrival { route: a, session: member(kind, 7) });
+    }
+    gate.handle_arrival(at(1.0), Arrival { route: b, session: member(kind, 8) });
+    let mut running = started(&mut gate);
+    let (mut now, mut before) = (at(1.0), 0);
+    while !running.iter().any(|start| start.session.is_some_and(|(_, session)| session == SessionId(8))) {
+        before += running.len();
+        running.drain(..).for_each(|start| gate.handle_end(now, start.permit, Outcome::Completed));
+        now = gate.poll_timeout().expect("some wait").max(now + seconds(0.1));
+        gate.handle_timeout(now);
+        running.extend(started(&mut gate));
+    }
+    assert_eq!(before, 8, "those within the budget of a session, and none beyond");
+    running.drain(..).for_each(|start| gate.handle_end(now, start.permit, Outcome::Completed));
+}
+
+#[test]
+fn under_a_cap_what_one_session_has_waiting_is_bounded_though_slots_are_free() {
+    let (mut gate, a, _, kind) = half_a_slot();
+    for _ in 0..1000 {
+        gate.handle_arrival(at(0.0), Arrival { route: a, session: member(kind, 7) });
+    }
+    let outputs: Vec<_> = std::iter::from_fn(|| gate.poll_output()).collect();
+    let refused = outputs.iter().filter(|output| matches!(output, Output::Refuse(_))).count();
+    assert_eq!((refused, gate.snapshot(at(0.0)).waiting), (744, 255));
+}
+
+#[test]
+fn who_waits_under_a_cap_is_no_sign_of_an_application_that_waits_for_clients() {
+    let (mut gate, a, _, _) = half_a_slot();
+    (0..3).for_each(|_| ask(&mut gate, at(0.0), a));
+    assert_eq!(gate.load(a).0, 2);
+    assert!(!gate.holds_insider_since(at(9.0)));
+}
+
+#[test]
+fn who_leaves_during_a_pause_is_gone_and_costs_its_session_nothing() {
+    let (mut gate, route, kind) = fixed(5);
+    let paused = ServiceParams { pause: seconds(1.0), ..service(&[route]) };
+    gate.declare_services(at(0.0), Services { services: vec![paused], ..Services::default() });
+    gate.handle_arrival(at(0.0), Arrival { route, session: member(kind, 7) });
+    gate.handle_timeout(at(1.0));
+    let start = started(&mut gate).pop().expect("its pause is over");
+    let leaves = gate.handle_arrival(at(1.0), Arrival { route, session: member(kind, 7) });
+    assert_eq!(gate.service_views()[0].waiting, 1);
+    gate.handle_departure(at(1.5), leaves);
+    assert_eq!((gate.services.paused(), gate.service_views()[0].waiting), (0, 0));
+    let session = gate.sessions.get(SessionId(7)).expect("it has begun");
+    assert!(session.view().is_busy, "the first is still in the application");
+    gate.handle_end(at(2.0), start.permit, Outcome::Completed);
+}
+
+#[test]
+fn quick_refusals_and_broken_uploads_do_not_look_like_speed() {
+    let (mut gate, route, _) = fixed(5);
+    gate.declare_services(at(0.0), Services { services: vec![service(&[route])], ..Services::default() });
+    let mut now = at(0.0);
+    let mut ask_for = |gate: &mut Gate, secs: f64, outcome, is_upload: bool| {
+        gate.handle_arrival(now, Arrival { route, session: None });
+        let start = started(gate).pop().expect("there is a slot");
+        if is_upload {
+            gate.handle_suspend(now + seconds(secs), start.request, Duration::ZERO);
+        }
+        now += seconds(secs);
+        gate.handle_end(now, start.permit, outcome);
+    };
+    (0..20).for_each(|_| ask_for(&mut gate, 0.35, Outcome::Completed, false));
+    (0..300).for_each(|_| ask_for(&mut gate, 1e-5, Outcome::Abandoned, true));
+    assert!(gate.law.work(route).is_some_and(|work| work > 0.3));
+    (0..300).for_each(|_| ask_for(&mut gate, 0.001, Outcome::Declined, false));
+    assert!(gate.alone(route).is_some_and(|alone| (alone - 0.35).abs() < 1e-6));
+}
+
+#[test]
+fn a_law_that_begins_anew_measures_services_from_there_and_knows_their_caps() {
+    let (mut gate, route, _) = fixed(5);
+    gate.declare_services(at(0.0), Services { services: vec![service(&[route])], ..Services::default() });
+    for second in 0..100 {
+        gate.handle_arrival(at(f64::from(second)), Arrival { route, session: None });
+        let start = started(&mut gate).pop().expect("there is a slot");
+        gate.handle_end(at(f64::from(second) + 0.9), start.permit, Outcome::Completed);
+    }
+    let params = Params { cores: gate.params.cores + 1, ..gate.params.clone() };
+    gate.adopt(at(100.0), &Adoption { params, ..Adoption::default() });
+    let begin = gate.services.gates[0].routes[0].1;
+    let window = gate.meters[route.index()].since(&begin, at(101.0));
+    assert!(window.mean_in_flight() >= 0.0 && (window.seconds - 1.0).abs() < 1e-9, "{window:?}");
+}
