@@ -7,7 +7,7 @@ use crate::{Source, metrics};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::time::Duration;
-use suimon_gate::{KindView, RouteView, ServiceStanding, ServiceView, Snapshot};
+use suimon_gate::{Amount, KindView, RouteView, ServiceStanding, ServiceView, ServiceWish, Snapshot};
 use suimon_model::{Instant, NodeId, Reason, RouteId};
 use suimon_proxy::{LearnedView, LineCommand, LineCounts, LineError, LineReport};
 use suimon_proxy::{RouteReport, Times, UpstreamNodeView, View};
@@ -64,6 +64,7 @@ fn unit(metric: &Metric) -> &'static str {
         ("_per_second", "per second"),
         ("_seconds", "seconds"),
         ("_bytes", "bytes"),
+        ("_slowdown_ratio", "times"),
         ("_ratio", "share, 0 to 1"),
     ];
     let told = ends.iter().find(|(end, _)| name.ends_with(end)).map(|(_, unit)| *unit);
@@ -124,8 +125,19 @@ impl Source for OneOfEverything {
             added: times.clone(),
             gate: RouteView { limit: Some(1), ..RouteView::default() },
         };
-        let standing = ServiceStanding { slowdown: Some(1.0), cap: Some(1.0), ..ServiceStanding::default() };
-        let service = ServiceView { name: "quote".to_owned(), standing, ..ServiceView::default() };
+        let standing = ServiceStanding {
+            slowdown: Some(1.0),
+            alone: Some(1.0),
+            cap: Some(1.0),
+            ..ServiceStanding::default()
+        };
+        // A floor and a ceiling is a rate or a share.
+        let services = [Amount::PerSecond(1.0), Amount::OfHost(1.0)].map(|amount| ServiceView {
+            name: "quote".to_owned(),
+            wish: ServiceWish { floor: Some(amount), ceiling: Some(amount), ..ServiceWish::default() },
+            standing,
+            ..ServiceView::default()
+        });
         View {
             uptime: Duration::ZERO,
             connections_open: 0,
@@ -148,7 +160,7 @@ impl Source for OneOfEverything {
             gate: Snapshot {
                 routes: Vec::new(),
                 kinds: Vec::new(),
-                services: vec![service],
+                services: services.to_vec(),
                 waiting: 0,
                 in_flight: 0,
                 suspended: 0,

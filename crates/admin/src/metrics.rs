@@ -4,7 +4,7 @@
 use crate::names;
 use crate::text::{Exposition, Family, Labels, Metric};
 use crate::{Source, process, state};
-use suimon_gate::ServiceView;
+use suimon_gate::{Amount, ServiceView};
 use suimon_proxy::UpstreamNodeView;
 use suimon_proxy::{BUCKETS, LineCounts, RouteReport, Times, View, WAIT_BUCKETS};
 
@@ -141,6 +141,14 @@ fn services(out: &mut Exposition, view: &View) {
     each(names::SERVICE_SLOWDOWN, |service| service.standing.slowdown);
     each(names::SERVICE_SLOWDOWN_WISHED, |service| Some(service.wish.slowdown));
     each(names::SERVICE_SHARE, |service| Some(service.standing.share));
+    each(names::SERVICE_ALONE, |service| service.standing.alone);
+    each(names::SERVICE_RATE, |service| Some(service.standing.rate));
+    each(names::SERVICE_FLOOR, |service| per_second(service.wish.floor));
+    each(names::SERVICE_FLOOR_SHARE, |service| of_host(service.wish.floor));
+    each(names::SERVICE_CEILING, |service| per_second(service.wish.ceiling));
+    each(names::SERVICE_CEILING_SHARE, |service| of_host(service.wish.ceiling));
+    each(names::SERVICE_IN_FLIGHT, |service| Some(service.in_flight as f64));
+    each(names::SERVICE_WAITING, |service| Some(service.waiting as f64));
     each(names::SERVICE_CAP, |service| service.standing.cap);
     each(names::SERVICE_PAUSE, |service| Some(service.pause_seconds));
     let mut binding = out.family(names::SERVICE_BINDING);
@@ -148,6 +156,14 @@ fn services(out: &mut Exposition, view: &View) {
         let word = service.standing.binding.word();
         binding.value(&[("service", &service.name), ("binding", word)], 1.0);
     }
+}
+
+fn per_second(amount: Option<Amount>) -> Option<f64> {
+    if let Some(Amount::PerSecond(rate)) = amount { Some(rate) } else { None }
+}
+
+fn of_host(amount: Option<Amount>) -> Option<f64> {
+    if let Some(Amount::OfHost(share)) = amount { Some(share) } else { None }
 }
 
 fn kinds(out: &mut Exposition, view: &View) {

@@ -10,8 +10,11 @@ pub struct ServiceState {
     pub name: String,
     /// Its routes.
     pub routes: Vec<String>,
-    /// What is wished for it: its weight, floor and ceiling, and how much it may be slowed relative
-    /// to the others.
+    /// What the split goes by: `degradation.mode`, the same for all.
+    #[serde(default)]
+    pub mode: String,
+    /// What is wished for it: its weight (modes `shares` and `bands`), floor and ceiling, and how
+    /// much it may be slowed relative to the others (mode `slowdown`).
     pub weight: f64,
     /// See `weight`; absent: none.
     pub floor: Option<String>,
@@ -37,7 +40,7 @@ pub struct ServiceState {
     pub pause_ms: f64,
     /// Requests in the application.
     pub in_flight: usize,
-    /// Requests in the queues of its routes.
+    /// Requests in the queues of its routes, or held by the declared pause.
     pub waiting: usize,
     /// What binds it.
     pub binding: String,
@@ -58,6 +61,7 @@ pub(crate) fn state_of(service: &ServiceView, routes: Vec<String>) -> ServiceSta
     ServiceState {
         name: service.name.clone(),
         routes,
+        mode: service.mode.word().to_string(),
         weight: service.wish.weight,
         floor: amount(service.wish.floor),
         ceiling: amount(service.wish.ceiling),

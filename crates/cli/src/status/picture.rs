@@ -336,10 +336,11 @@ fn services(services: &[ServiceState]) -> String {
         "bound by",
     ])];
     for service in services {
-        let mut wish = vec![format!("× {}", service.slowdown_wished)];
-        if (service.weight - 1.0).abs() > f64::EPSILON {
-            wish.push(format!("weight {}", service.weight));
-        }
+        let mut wish = match &*service.mode {
+            "slowdown" => vec![format!("× {}", service.slowdown_wished)],
+            "shares" | "bands" => vec![format!("weight {}", service.weight)],
+            _ => vec!["measured only".to_owned()],
+        };
         wish.extend(service.floor.iter().map(|floor| format!("≥ {floor}")));
         wish.extend(service.ceiling.iter().map(|ceiling| format!("≤ {ceiling}")));
         rows.push(vec![
@@ -356,7 +357,8 @@ fn services(services: &[ServiceState]) -> String {
             service.binding.replace('_', " "),
         ]);
     }
-    columns(&[Left, Left, Right, Right, Right, Right, Right, Right, Right, Left], &rows)
+    let aligns = [Left, Left, Right, Right, Right, Right, Right, Right, Right, Right, Left];
+    columns(&aligns, &rows)
 }
 
 fn nodes(nodes: &[NodeState], most: usize) -> String {
