@@ -27,6 +27,26 @@ impl RoutePattern {
     pub fn matches(&self, method: &str, path: &str) -> bool {
         Method::from_bytes(method.as_bytes()).is_ok_and(|method| Pattern::new(self).matches(&method, path))
     }
+
+    /// Returns whether every request that belongs to `other` belongs to this one, too.
+    pub fn covers(&self, other: &RoutePattern) -> bool {
+        let (own, other) = (Pattern::new(self), Pattern::new(other));
+        let folded = |pattern: &Pattern| pattern.method.as_ref().map(folded);
+        let begins_alike = own.segments.iter().zip(&other.segments).all(|(own, other)| match own {
+            Some(_) => own == other,
+            None => true,
+        });
+        let (length, others) = (own.segments.len(), other.segments.len());
+        (own.method.is_none() || folded(&own) == folded(&other))
+            && begins_alike
+            && if own.any_rest { others >= length } else { others == length && !other.any_rest }
+    }
+
+    /// Returns whether both have the same path, whatever its variables are called.
+    pub fn shares_path_with(&self, other: &RoutePattern) -> bool {
+        let any = |pattern: &RoutePattern| RoutePattern { method: None, path: pattern.path.clone() };
+        Pattern::new(&any(self)).shares_requests_of_path(&Pattern::new(&any(other)))
+    }
 }
 
 /// A declared set of requests, prepared for comparison.

@@ -16,25 +16,36 @@ pub(crate) fn services(sections: &Sections, routes: &mut Routes, faults: &mut Fa
     let mut owners: Vec<(usize, usize)> = vec![];
     for (index, values) in sections.repeated("service").iter().enumerate() {
         let Some(name) = values.given_text("name") else { continue };
-        if services.iter().any(|service| service.name == name) {
-            faults.value(
-                format!("service[{index}].name"),
-                format!("{name:?}"),
-                "unlike those of other services",
-            );
+        if let Some(earlier) = services.iter().position(|service| service.name == name) {
+            let allowed = format!("another name; service[{earlier}] has this one");
+            faults.value(format!("service[{index}].name"), format!("{name:?}"), allowed);
         }
         let mut own = vec![];
         for text in values.given_texts("routes") {
             let route = place_of(&text, routes);
             if let Some((_, earlier)) = owners.iter().find(|(owned, _)| *owned == route) {
-                let allowed = format!("in one service only; service[{earlier}] has it, too");
+                let allowed = match services.get(*earlier) {
+                    Some(other) => {
+                        format!("in one service only, and {:?} has it, too: remove it from one", other.name)
+                    }
+                    None => "listed once".to_owned(),
+                };
+                faults.value(format!("service[{index}].routes"), format!("{text:?}"), allowed);
+            }
+            if let Some(before) = takes_all_before(route, routes, &own) {
+                let allowed = format!(
+                    "before {before:?}, which takes all its requests: write a [[route]] for it above that one"
+                );
                 faults.value(format!("service[{index}].routes"), format!("{text:?}"), allowed);
             }
             owners.push((route, index));
             own.push(route);
         }
         if own.is_empty() {
-            faults.missing(format!("service[{index}].routes"), "a service is the requests of its routes");
+            faults.missing(
+                format!("service[{index}].routes"),
+                "name at least one route, such as \"GET /quote\"",
+            );
         }
         services.push(DeclaredService {
             name: name.to_owned(),
@@ -47,8 +58,10 @@ pub(crate) fn services(sections: &Sections, routes: &mut Routes, faults: &mut Fa
     contradictions(mode, &services, faults);
     let lag_guard = degradation.flag("lag_guard");
     if lag_guard && sections.once("upstream.health").given_text("path").is_none() {
-        faults
-            .missing("upstream.health.path", "degradation.lag_guard goes by health checks that are answered");
+        faults.missing(
+            "upstream.health.path",
+            "degradation.lag_guard measures how late health checks are answered: give the path of something that is no work, or set lag_guard = false",
+        );
     }
     Services { mode, lag_guard, services }
 }
@@ -72,6 +85,20 @@ fn place_of(text: &str, routes: &mut Routes) -> usize {
     })
 }
 
+/// Returns the name of a declared route that no request gets past to `route`, unless that is of the
+/// same service: the first that fits takes a request, or of the same path the one that asks more of
+/// the query.
+fn takes_all_before(route: usize, routes: &Routes, same_service: &[usize]) -> Option<String> {
+    let own = &routes.declared[route];
+    let takes_all = |(place, earlier): &(usize, &DeclaredRoute)| {
+        !same_service.contains(place)
+            && earlier.query.is_none()
+            && earlier.pattern.covers(&own.pattern)
+            && !(own.query.is_some() && own.pattern.shares_path_with(&earlier.pattern))
+    };
+    routes.declared[..route].iter().enumerate().find(takes_all).map(|(_, earlier)| earlier.name())
+}
+
 fn wish(index: usize, values: &Values, faults: &mut Faults) -> ServiceWish {
     let amount = |key: &str| {
         let text = values.given_text(key)?;
@@ -87,8 +114,9 @@ fn wish(index: usize, values: &Values, faults: &mut Faults) -> ServiceWish {
         _ => false,
     };
     if contradict {
-        let seen = format!("{:?}", values.given_text("ceiling").unwrap_or_default());
-        faults.value(format!("service[{index}].ceiling"), seen, "at least its floor");
+        let said = |key| format!("{:?}", values.given_text(key).unwrap_or_default());
+        let allowed = format!("at least its floor, which is {}", said("floor"));
+        faults.value(format!("service[{index}].ceiling"), said("ceiling"), allowed);
     }
     ServiceWish {
         weight: values.number("weight"),
@@ -101,8 +129,10 @@ fn wish(index: usize, values: &Values, faults: &mut Faults) -> ServiceWish {
 
 fn contradictions(mode: DegradationMode, services: &[DeclaredService], faults: &mut Faults) {
     if mode != DegradationMode::Off && services.is_empty() {
-        faults
-            .missing("service", format!("degradation.mode = \"{}\" splits work among services", mode.word()));
+        faults.other(format!(
+            "degradation.mode = \"{}\": there is no [[service]] to split work among; add one, or remove the mode",
+            mode.word()
+        ));
     }
     let floors: f64 = services
         .iter()
@@ -119,7 +149,7 @@ fn contradictions(mode: DegradationMode, services: &[DeclaredService], faults: &
     if mode == DegradationMode::Bands && services.iter().all(|service| service.wish.floor.is_none()) {
         faults.missing(
             "service.floor",
-            "degradation.mode = \"bands\" keeps floors in order, and no service has one",
+            "degradation.mode = \"bands\" keeps floors in order, and no service has one: give one a floor, or set mode = \"shares\"",
         );
     }
 }
@@ -182,18 +212,27 @@ mod tests {
         let no_floor = faults(&format!("[degradation]\nmode = \"bands\"\n{}", two("", "")));
         assert!(no_floor.contains("service.floor"), "{no_floor}");
         let none = faults("[degradation]\nmode = \"shares\"\n");
-        assert!(none.contains("splits work among services"), "{none}");
+        assert!(none.contains("no [[service]]") && none.contains("shares"), "{none}");
         let twice = faults(&two("", "").replace("GET /b", "GET /a"));
-        assert!(twice.contains("in one service only"), "{twice}");
+        assert!(twice.contains("in one service only") && twice.contains("\"a\" has it"), "{twice}");
+        let again = faults("[[service]]\nname = \"a\"\nroutes = [\"GET /a\", \"GET /a\"]\n");
+        assert!(again.contains("listed once"), "{again}");
         let upside_down = faults(&two("floor = \"50 %\"\nceiling = \"20 %\"", ""));
-        assert!(upside_down.contains("at least its floor"), "{upside_down}");
+        assert!(upside_down.contains("at least its floor, which is \"50 %\""), "{upside_down}");
         let same = faults(&two("", "").replace("\"b\"", "\"a\""));
-        assert!(same.contains("service[1].name"), "{same}");
+        assert!(same.contains("service[1].name") && same.contains("service[0] has this one"), "{same}");
+        let wide = "[[route]]\nmatch = \"GET /*\"\n";
+        let never = faults(&format!("{wide}{}", two("", "")));
+        assert!(never.contains("service[0].routes") && never.contains("takes all its requests"), "{never}");
+        let same_path = two("", "").replace("GET /a", "GET /x/{a}").replace("GET /b", "GET /x/{b}");
+        assert!(faults(&same_path).contains("service[1].routes"), "{same_path}");
+        let finer = two("", "").replace("GET /b", "GET /a?q=1");
+        Settings::parse("test.toml", &finer).expect("what asks more of the query goes first");
         for bad in ["0 %", "101 %", "-1/s", "many", "5"] {
             let bad = faults(&two(&format!("floor = \"{bad}\""), ""));
             assert!(bad.contains("a rate such as"), "{bad}");
         }
         let empty = faults("[[service]]\nname = \"a\"\nroutes = []\n");
-        assert!(empty.contains("requests of its routes"), "{empty}");
+        assert!(empty.contains("at least one route"), "{empty}");
     }
 }

@@ -137,7 +137,7 @@ pub(super) const GATE: Section = Section {
             "cores",
             Count(1, 4096),
             Unset { means: "as many as this machine has", example: "2" },
-            "CPU cores of the application. Used only as the starting point of the search for limits.",
+            "CPU cores of the application: set it if the application runs on another machine. The search for limits and the first admissions start from it, and a request ran alone if the application held no more requests than it has cores.",
         ),
         key(
             "patience",
@@ -187,32 +187,32 @@ pub(super) const GATE: Section = Section {
 pub(super) const SERVICE: Section = Section {
     path: "service",
     form: Form::Repeated(SERVICES_MAX),
-    doc: "A group of routes and what is wished for it while the host is short of work it can do: see docs/degradation.md. The order in which services are written is the order in which their floors are kept.",
+    doc: "A group of routes, and what is wished for it while the host cannot do all that is asked of it: see docs/degradation.md. In mode \"bands\" floors are kept in the order in which services are written.",
     keys: &[
         key("name", Name, Required { example: "\"quote\"" }, "What status, metrics and records call it."),
         key(
             "routes",
             List(&RouteAndQuery, SERVICE_ROUTES_MAX),
             Required { example: "[\"GET /quote\"]" },
-            "Its routes, written as in route.match; each is in one service at most. One that is no [[route]] is declared by this, with mode = \"enforce\".",
+            "Its routes, written as in route.match; each is in one service at most. One that is no [[route]] is declared by this, with mode = \"enforce\"; none may stand behind a wider one, which would take its requests. What waits for a service waits whatever the mode of its route.",
         ),
         key(
             "slowdown",
             Number(0.01, 100.0),
             Is("1.0"),
-            "How much it may be slowed relative to the other services: with 1.0 here and 4.0 there, response times over there may grow four times as much, each compared with what its requests take alone.",
+            "In mode \"slowdown\": how much it may be slowed relative to the other services. With 1.0 for quote and 4.0 for search, search's response time, as a multiple of its time alone, may be four times quote's.",
         ),
         key(
             "weight",
             Number(0.01, 100.0),
             Is("1.0"),
-            "Its part of the host's work, relative to the others', when not all can have what they ask for.",
+            "In modes \"shares\" and \"bands\": its part of the work, relative to the others', when not all can have what they ask for.",
         ),
         key(
             "floor",
             Amount,
             Unset { means: "nothing is kept for it", example: "\"30 %\"" },
-            "What it gets before the others, as long as it asks for that much: completions per second (\"40/s\"), or a share of what the host does at its best (\"30 %\").",
+            "What it gets before the others, as long as it asks for that much: completions per second (\"40/s\"), or a share of the most that all services together have done, in processor seconds (\"30 %\").",
         ),
         key(
             "ceiling",
@@ -224,13 +224,13 @@ pub(super) const SERVICE: Section = Section {
             "alone",
             Time(1, HOUR),
             Unset { means: "it is learned from calm times", example: "\"350ms\"" },
-            "What one of its requests takes in the application when nothing else runs. Worth saying where the application is never calm.",
+            "What one of its requests takes in the application when nothing else runs: one time for all its routes. Worth saying where the application is never calm.",
         ),
         key(
             "pause",
             Time(0, MINUTE),
             Is("\"0s\""),
-            "For how long every request is held before it goes on, busy or not: the fixed pause of the papers, for comparison. What a service needs is found without it.",
+            "For how long every request is held before it goes on, busy or not, in every mode: the fixed pause of the papers, for comparison. What a service needs is found without it.",
         ),
     ],
 };
@@ -243,7 +243,7 @@ pub(super) const DEGRADATION: Section = Section {
             "mode",
             Word(DegradationMode::CHOICES),
             Unset { means: "\"off\" without any [[service]], else \"slowdown\"", example: "\"shares\"" },
-            "What the split goes by. Floors and ceilings hold in each of them but \"off\".",
+            "What the split goes by. Floors and ceilings hold in all modes but \"off\".",
         ),
         key(
             "lag_guard",
