@@ -16,6 +16,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use suimon_crowd::profile::{ProfileReport, Role, ServiceReport};
 use suimon_process::{Program, Running};
+use suimon_statistics::median;
 
 use crate::apps::{OpenShop, Shop, ShopKind, ShopOptions, Work};
 use crate::common::{Common, CommonOptions};
@@ -31,9 +32,10 @@ const HEAVY: &str = "/jobs/heavy";
 /// Clients that ask again as soon as they are answered, of each service.
 const LIGHT_CLIENTS: u32 = 30;
 const HEAVY_CLIENTS: u32 = 20;
-/// Seconds for which one client asks for each job before each measurement, through what is in front:
-/// from that a gateway learns what it takes alone. And straight, for us.
+/// Seconds for which one client asks for each job before each measurement: straight, for us, and
+/// through what is in front, from which a gateway learns what it takes alone.
 const ALONE_S: u32 = 5;
+const LEARNS_S: u32 = 10;
 /// Seconds from the beginning of the load that do not count.
 const SETTLE_S: u64 = 20;
 /// How long a request may take.
@@ -86,6 +88,20 @@ struct Round {
     light_most_per_s: f64,
     light_most_through_per_s: f64,
     cells: Vec<Cell>,
+}
+
+impl Round {
+    /// Returns the seconds of a light and of a heavy request alone: the medians of all that was
+    /// measured in the round. One measurement of some seconds is off by half now and then.
+    fn alone(&self) -> (f64, f64) {
+        let pooled = |own: f64, of: fn(&Cell) -> f64| {
+            median(&self.cells.iter().map(of).chain([own]).collect::<Vec<_>>())
+        };
+        (
+            pooled(self.light_alone_s, |cell| cell.light_alone_s),
+            pooled(self.heavy_alone_s, |cell| cell.heavy_alone_s),
+        )
+    }
 }
 
 /// One setup in one round.
@@ -223,7 +239,7 @@ fn begin(common: &Common, shop: &OpenShop) -> Result<Round> {
         let Some(gateway) = setup.start(common, &folder, shop.address)? else {
             return failed(format!("{}: is not installed", setup.words()));
         };
-        alone(common, &folder, gateway.address, ALONE_S)?;
+        alone(common, &folder, gateway.address, LEARNS_S)?;
         let seconds = if common.quick { 4 } else { 20 };
         let load = Load { heavy: HEAVY.into(), heavy_clients: vec![0], settle_s: 5, seconds };
         let report = load.play(common, &folder, gateway.address, |_| Ok(()))?;
@@ -248,7 +264,7 @@ fn cell(common: &Common, shop: &OpenShop, setup: Setup, seconds: u32) -> Result<
     let folder = folder(common, "cell")?;
     let Some(mut gateway) = setup.start(common, &folder, shop.address)? else { return Ok(None) };
     let (light_alone_s, heavy_alone_s) = alone(common, &folder, shop.address, ALONE_S)?;
-    alone(common, &folder, gateway.address, ALONE_S)?;
+    alone(common, &folder, gateway.address, LEARNS_S)?;
     let load = Load {
         heavy: setup.heavy(),
         heavy_clients: vec![HEAVY_CLIENTS],

@@ -34,7 +34,7 @@ pub(super) fn light_share(round: &Round, cell: &Cell) -> f64 {
 
 /// Heavy jobs ÷ those that the core does one after the other.
 pub(super) fn heavy_share(round: &Round, cell: &Cell) -> f64 {
-    cell.heavy.per_s * round.heavy_alone_s
+    cell.heavy.per_s * round.alone().1
 }
 
 fn effort(round: &Round, cell: &Cell) -> f64 {
@@ -43,13 +43,14 @@ fn effort(round: &Round, cell: &Cell) -> f64 {
 
 /// The median over windows of the ratio of the slowdowns. In a closed loop a response takes clients
 /// ÷ answers per second.
-pub(super) fn ratio(_: &Round, cell: &Cell) -> f64 {
+pub(super) fn ratio(round: &Round, cell: &Cell) -> f64 {
+    let (light_alone_s, heavy_alone_s) = round.alone();
     let window = |seconds: &[(u32, u32)]| {
         let (light, heavy) = seconds.iter().fold((0, 0), |sum, second| (sum.0 + second.0, sum.1 + second.1));
         let slowed = |clients: u32, done: u32, alone: f64| {
             f64::from(clients) * seconds.len() as f64 / f64::from(done.max(1)) / alone
         };
-        slowed(HEAVY_CLIENTS, heavy, cell.heavy_alone_s) / slowed(LIGHT_CLIENTS, light, cell.light_alone_s)
+        slowed(HEAVY_CLIENTS, heavy, heavy_alone_s) / slowed(LIGHT_CLIENTS, light, light_alone_s)
     };
     median(&cell.seconds.chunks_exact(WINDOW).map(window).collect::<Vec<_>>())
 }
@@ -84,10 +85,10 @@ fn alone(data: &Data) -> String {
     };
     format!(
         "\n## Each job by itself\n\n| | |\n|---|--:|\n| light job, one at a time | {} ms |\n| light jobs of {LIGHT_CLIENTS} clients | {} /s |\n| the same through Suimon | {} /s |\n| heavy job, one at a time | {} ms |\n",
-        of(|round| 1e3 * round.light_alone_s, 2),
+        of(|round| 1e3 * round.alone().0, 2),
         of(|round| round.light_most_per_s, 0),
         of(|round| round.light_most_through_per_s, 0),
-        of(|round| 1e3 * round.heavy_alone_s, 0),
+        of(|round| 1e3 * round.alone().1, 0),
     )
 }
 
