@@ -95,11 +95,11 @@ metrics! {
     LINE_MOVING = Gauge "suimon_line_moving", "1 if the line moves; 0 if it is paused, closed or not open yet.";
 
     // By service.
-    SERVICE_SLOWDOWN = Gauge "suimon_service_slowdown_ratio", "How many times as long as alone a request of the service takes, waiting included: 1 or more; absent while unknown or idle.";
+    SERVICE_SLOWDOWN = Gauge "suimon_service_slowdown_ratio", "How many times as long as alone a request of the service takes, waiting included; absent while unknown or idle.";
     SERVICE_SLOWDOWN_WISHED = Gauge "suimon_service_wished_slowdown_ratio", "How much the service may be slowed, relative to the others, as declared.";
     SERVICE_SHARE = Gauge "suimon_service_effort_ratio", "Work the service does, as a share of what the host does at its best.";
     SERVICE_ALONE = Gauge "suimon_service_alone_seconds", "What a request of the service takes when nothing else runs, as learned or declared; absent while unknown.";
-    SERVICE_RATE = Gauge "suimon_service_completions_per_second", "Requests of the service that end per second, as the law measures it.";
+    SERVICE_RATE = Gauge "suimon_service_completions_per_second", "Requests of the service that are answered per second, as the law measures it.";
     SERVICE_FLOOR = Gauge "suimon_service_floor_per_second", "The floor of the service as declared, where it is a rate; absent where there is none.";
     SERVICE_FLOOR_SHARE = Gauge "suimon_service_floor_ratio", "The floor of the service as declared, where it is a share of what the host does at its best; absent where there is none.";
     SERVICE_CEILING = Gauge "suimon_service_ceiling_per_second", "The ceiling of the service as declared, where it is a rate; absent where there is none.";

@@ -9,11 +9,11 @@
 //! one may start while n < ⌈m⌉ and c ≥ 0                                                                          (2)
 //! ```
 //!
-//! As c only loses what goes beyond its bound, over any time that ends with c ≥ 0 the requests in
-//! the application have taken at most m seconds a second and that bound. A cap below one is a pause
+//! Over any time that ends with c ≥ 0 the requests in the application have taken at most m seconds a
+//! second and the upper bound, but for what single ones took beyond eight times w: that is not made
+//! up for, else one export would keep its service waiting for hours. A cap below one is a pause
 //! after each request: one that took S is followed by S · (1/m − 1) without any. *Units*: requests,
-//! seconds, request-seconds. *Limits*: m ≥ [`CAP_LEAST`]; what one request takes beyond eight times
-//! the others is not made up for, else a single export would keep its service waiting for hours. *Source*: LAWS §4.3 of the design; a leaky
+//! seconds, request-seconds. *Limits*: m ≥ [`CAP_LEAST`]. *Source*: LAWS §4.3 of the design; a leaky
 //! bucket of service time.
 
 use suimon_model::{Duration, Instant, seconds};

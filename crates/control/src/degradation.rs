@@ -5,8 +5,7 @@
 //! ```text
 //! D_i = (waiting + inside) / inside · S / S0      slowdown: response time ÷ response time alone, by Little's law    (1)
 //! y_i = inside · w / S                            effort: processor seconds a second, at most                       (2)
-//! Y   = max of Σ y over ten minutes in which the
-//!       host was short                            what the host can do                                              (3)
+//! Y   = max of Σ y, fading while the host is short what the host can do                                             (3)
 //! e_i = ln(D_i / r_i)                             mode slowdown: r is the wish                                      (4)
 //! e_i = ln(t_i / y_i)                             modes shares, bands: t is its part of Σ y by floors, weights,
 //!                                                 ceilings (water filling; floors are parts of Y)                   (5)
@@ -50,7 +49,7 @@ pub use wish::{Amount, DegradationMode, ServiceWish};
 
 use crate::credit::CAP_LEAST;
 use filling::{Claim, fill};
-use service::{CALM, Need, Service, VAIN_GAP};
+use service::{CALM, Need, Service, VAIN_GAP, WINDOWS_TOLD};
 use suimon_model::real::{exp, ln};
 use suimon_model::{Instant, Record, ServiceId, seconds};
 
@@ -113,11 +112,11 @@ pub struct ServiceStanding {
     pub slowdown: Option<f64>,
     /// y of (2), processor seconds a second.
     pub effort: f64,
-    /// y as a share of Y, 0 where that is unknown.
+    /// y as a share of Y.
     pub share: f64,
     /// Completions per second.
     pub rate: f64,
-    /// Seconds in the application of a request now; 0 where none has ended.
+    /// Seconds in the application of a request now; 0 where none was answered.
     pub service: f64,
     /// Seconds of a request alone, if that is known.
     pub alone: Option<f64>,
@@ -136,7 +135,9 @@ pub struct Degradation {
     /// Σ y over the last windows, and Y.
     effort: Option<f64>,
     capacity: f64,
-    /// Whether the host was ever short: Y is known from then on.
+    /// Windows in a row in which the host was short, and whether there were ever enough of them: Y
+    /// is known from then on.
+    short_windows: u32,
     was_short: bool,
     /// The least share of what is known of an active service that the last window told.
     freshness: f64,
@@ -156,6 +157,7 @@ suimon_model::saved_struct!(Degradation {
     window_begin,
     effort,
     capacity,
+    short_windows,
     was_short,
     freshness,
     idle_at,
@@ -173,6 +175,7 @@ impl Degradation {
             window_begin: now,
             effort: None,
             capacity: 0.0,
+            short_windows: 0,
             was_short: false,
             freshness: 1.0,
             idle_at: None,
@@ -243,7 +246,8 @@ impl Degradation {
         }
     }
 
-    /// Returns Y, processor seconds a second; 0 as long as it is unknown.
+    /// Returns Y, processor seconds a second: the most seen so far, which says little before the host
+    /// was short.
     pub fn capacity(&self) -> f64 {
         self.capacity
     }
@@ -270,7 +274,7 @@ impl Degradation {
         }
         let passed = now.secs_since(self.window_begin);
         let has_enough = |service: &Service| {
-            service.window.ended >= ENDS_MIN || service.window.inside() + service.window.waiting() < 0.05
+            service.window.answered >= ENDS_MIN || service.window.inside() + service.window.waiting() < 0.05
         };
         if passed < WINDOW_MIN || passed < WINDOW_MAX && !self.services.iter().all(has_enough) {
             return false;
@@ -302,7 +306,8 @@ impl Degradation {
         // A host that has less to do than it could, or whose services are held, shows nothing of
         // what it can do at most.
         let is_short = self.services.iter().any(Service::is_slowed_by_the_host);
-        self.was_short |= is_short;
+        self.short_windows = if is_short { self.short_windows.saturating_add(1) } else { 0 };
+        self.was_short |= self.short_windows >= WINDOWS_TOLD;
         let kept = if is_short { exp(-passed / CAPACITY_MEMORY) } else { 1.0 };
         self.capacity = (self.capacity * kept).max(smooth);
         self.effort = Some(smooth);
@@ -381,25 +386,23 @@ impl Degradation {
             let can_give = service.cap.is_some_and(|cap| cap > CAP_LEAST);
             can_give && matches!(service.binding, Binding::Split | Binding::Ceiling | Binding::Lag)
         };
-        for (index, need) in needs.iter().enumerate() {
-            if self.services[index].binding == Binding::OutOfReach {
-                self.services[index].binding =
-                    if need.is_some_and(|need| need.is_capped) { Binding::Split } else { Binding::Free };
-            }
-            let Some(need) = need.filter(|need| need.is_behind) else { continue };
-            if !matches!(self.services[index].binding, Binding::Free | Binding::Split) {
-                continue;
-            }
-            let others = || needs.iter().zip(&self.services).enumerate().filter(|(other, _)| *other != index);
-            let others = || others().filter_map(|(_, (need, service))| Some(((*need)?, service)));
-            let misses_floor = need.effort < (1.0 - DEADBAND) * need.wished_floor;
-            let is_far_behind =
-                misses_floor || others().any(|(other, _)| need.error - other.error > VAIN_GAP);
-            let nobody_gives = !need.is_capped && !others().any(|(_, service)| gives(service));
-            let has_its_part = self.mode != DegradationMode::Slowdown && need.error < DEADBAND;
-            if is_far_behind && nobody_gives || misses_floor && has_its_part {
-                self.services[index].binding = Binding::OutOfReach;
-            }
+        let far_behind: Vec<bool> = (0..needs.len())
+            .map(|index| {
+                let Some(need) = needs[index].filter(|need| need.is_behind) else { return false };
+                let others = needs.iter().zip(&self.services).enumerate();
+                let mut others = others
+                    .filter(|(other, _)| *other != index)
+                    .filter_map(|(_, (need, service))| Some(((*need)?, service)));
+                let misses_floor = need.effort < (1.0 - DEADBAND) * need.wished_floor;
+                let has_its_part = self.mode != DegradationMode::Slowdown && need.error < DEADBAND;
+                let is_far =
+                    misses_floor || others.clone().any(|(other, _)| need.error - other.error > VAIN_GAP);
+                let nobody_gives = !need.is_capped && !others.any(|(_, service)| gives(service));
+                is_far && nobody_gives || misses_floor && has_its_part
+            })
+            .collect();
+        for (service, is_far_behind) in self.services.iter_mut().zip(far_behind) {
+            service.tell_far_behind(is_far_behind);
         }
     }
 
@@ -451,12 +454,12 @@ impl Degradation {
     fn floor_aim(&self, needs: &[Option<Need>]) -> f64 {
         let floors: f64 = needs.iter().flatten().map(|need| need.wished_floor).sum();
         let all: f64 = needs.iter().flatten().map(|need| need.effort).sum();
-        let rest = all - floors;
+        let rest = (all - floors).max(0.0);
         // Where they cannot all be had, the first ones are kept at the cost of the last.
-        if rest <= 0.0 || floors <= 0.0 {
+        if floors > (1.0 + DEADBAND) * all {
             FLOOR_AIM
         } else {
-            FLOOR_AIM.min(1.0 + AIM_OF_REST * rest / floors)
+            FLOOR_AIM.min(1.0 + AIM_OF_REST * rest / floors.max(EFFORT_LEAST))
         }
     }
 
@@ -498,7 +501,8 @@ impl Degradation {
             let keeps_floor = self.mode == DegradationMode::Slowdown && need.floor > 0.0;
             let least = if keeps_floor { gain * ln(need.floor / need.effort).min(0.0) } else { f64::MIN };
             let wanted = -gain * gap;
-            let binding = if wanted < least { Binding::Floor } else { Binding::Split };
+            let is_at_floor = wanted < least && need.effort < (1.0 + DEADBAND) * need.floor;
+            let binding = if is_at_floor { Binding::Floor } else { Binding::Split };
             (Some(wanted.max(least).max(-STEP_MAX)), binding)
         } else if need.is_behind && ahead > DEADBAND && !others.is_empty() {
             (Some((gain * ahead).min(STEP_MAX)), Binding::Split)

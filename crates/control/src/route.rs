@@ -16,6 +16,8 @@ pub struct RequestEnd {
     pub service: f64,
     /// Whether the application did its work, received by somebody or not; an error is no progress.
     pub progress: bool,
+    /// Whether it says what a request takes. One that was declined at once does not.
+    pub says_work: bool,
 }
 
 /// A rule that finds a limit for each route of a host.

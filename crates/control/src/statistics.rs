@@ -25,8 +25,13 @@ impl Average {
 
     /// Folds in one value.
     pub fn fold(&mut self, value: f64) {
+        self.fold_at_least(value, self.floor);
+    }
+
+    /// Folds in one value that weighs max(`floor`, 1/n), whatever others do.
+    pub fn fold_at_least(&mut self, value: f64, floor: f64) {
         self.count += 1;
-        let weight = self.floor.max(1.0 / self.count as f64);
+        let weight = floor.max(1.0 / self.count as f64);
         self.value += weight * (value - self.value);
     }
 
@@ -67,6 +72,12 @@ impl Moments {
     pub fn fold(&mut self, value: f64) {
         self.mean.fold(value);
         self.square.fold(value * value);
+    }
+
+    /// Folds in one value as [`Average::fold_at_least`] does.
+    pub fn fold_at_least(&mut self, value: f64, floor: f64) {
+        self.mean.fold_at_least(value, floor);
+        self.square.fold_at_least(value * value, floor);
     }
 
     /// Returns the mean, or `None` if nothing was folded in.

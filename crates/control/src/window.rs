@@ -186,8 +186,9 @@ impl Window {
     }
 
     /// Returns what the split is told of it, for requests that take `alone` seconds alone, `work`
-    /// of the processor. Only what was answered counts: quick errors and refusals, and requests
-    /// whose clients went before the application had them, would look like speed.
+    /// of the processor. What a request takes is told by those that were answered: quick errors and
+    /// refusals, and requests whose clients went before the application had them, would look like
+    /// speed.
     pub fn sample(&self, alone: Option<f64>, work: Option<f64>) -> ServiceSample {
         let answered = self.answered as f64;
         let known = |value: f64| if alone.is_some() { value } else { 0.0 };
@@ -195,10 +196,11 @@ impl Window {
             seconds: self.seconds,
             inside_seconds: self.in_flight_seconds,
             waiting_seconds: self.waiting_seconds,
-            ended: answered,
-            service_seconds: self.answered_seconds,
-            known_ended: known(answered),
-            known_service_seconds: known(self.answered_seconds),
+            spent_seconds: self.service_seconds,
+            answered,
+            answered_seconds: self.answered_seconds,
+            known: known(answered),
+            known_seconds: known(self.answered_seconds),
             alone_seconds: answered * alone.unwrap_or(0.0),
             work_seconds: work.map_or(self.answered_seconds, |work| answered * work),
         }
@@ -266,10 +268,11 @@ mod tests {
             }
         }
         let sample = meter.since(&begin, at(1.0)).sample(Some(0.3), Some(0.3));
-        assert!((sample.ended - 10.0).abs() < 1e-9);
-        assert!((sample.service_seconds - 3.5).abs() < 1e-9 && (sample.work_seconds - 3.0).abs() < 1e-9);
+        let near = |value: f64, other: f64| (value - other).abs() < 1e-9;
+        assert!(near(sample.answered, 10.0) && near(sample.answered_seconds, 3.5), "{sample:?}");
+        assert!(near(sample.spent_seconds, 3.68) && near(sample.work_seconds, 3.0), "{sample:?}");
         let unknown = meter.since(&begin, at(1.0)).sample(None, None);
-        assert!(unknown.known_ended == 0.0 && (unknown.work_seconds - 3.5).abs() < 1e-9, "work at most");
+        assert!(near(unknown.known, 0.0) && near(unknown.work_seconds, 3.5), "work at most: {unknown:?}");
     }
 
     #[test]

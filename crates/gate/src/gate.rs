@@ -45,6 +45,9 @@ const AWAY_RETRY: f64 = 5.0;
 /// Requests that, on average over its life, may be beside one that counts as having had a core, where
 /// the others have one each: it makes it take a tenth longer at most.
 const COMPANY: f64 = 0.2;
+/// What a request takes in the application ÷ what one takes alone, from which one that was declined
+/// or left by its client counts as answered.
+const WORK_DONE: f64 = 0.1;
 
 /// The gate. See the crate's documentation for how it is spoken to.
 #[derive(Debug)]
@@ -370,15 +373,24 @@ impl Gate {
         if progress {
             route.took.fold(service);
         }
-        // What was declined, or given up by its client, says little of what a request takes.
-        if outcome == Outcome::Completed || orphaned && progress {
+        // What was declined, or left by its client, may have ended long before its work was done.
+        let usual = route.took_alone.mean().unwrap_or(0.0);
+        let answered = match outcome {
+            Outcome::Completed => true,
+            Outcome::Declined | Outcome::Abandoned => progress && service >= WORK_DONE * usual,
+            Outcome::Failed(_) => false,
+        };
+        // Those that clients left are work like others to the route law, which has to do with hosts
+        // that are too slow for their clients.
+        let says_work = if outcome == Outcome::Declined { answered } else { progress };
+        if answered {
             meter.answer(service);
             if had_a_core {
-                route.took_alone.fold(service);
+                route.was_alone(service);
             }
         }
         self.note_load(now, entry.route);
-        let end = RequestEnd { route: entry.route, request: id, service, progress };
+        let end = RequestEnd { route: entry.route, request: id, service, progress, says_work };
         self.law.on_end(now, &end, &self.meters, &mut self.fresh);
         if let Some((_, session)) = entry.session() {
             let trouble = trouble(outcome, orphaned);

@@ -12,6 +12,8 @@ use suimon_model::RequestId;
 
 /// Positions beyond this are equal: by then a session is far along.
 const PRIORITY_MAX: u32 = 1000;
+/// The rank of one that is late: behind those who can be answered in time, before those at position 0.
+pub(crate) const LATE: u32 = PRIORITY_MAX;
 
 /// Waiting requests of one route. Bounded by the gate's `waiting_max` for newcomers; requests of
 /// sessions are bounded by the shell's connections.
@@ -63,12 +65,12 @@ impl Queue {
     }
 
     /// Returns who would be next if nobody else were late, and their rank: the lowest of several
-    /// queues goes first.
+    /// queues goes first. Of those at [`LATE`] the one that came last.
     pub(crate) fn head(&self) -> Option<(u32, RequestId)> {
-        let late = self.late.last_key_value().map(|(_, (_, request))| (PRIORITY_MAX, *request));
+        let late = self.late.last_key_value().map(|(_, (_, request))| (LATE, *request));
         let first = self.entries.first_key_value().map(|(key, request)| (*key, *request));
         let in_time = first.filter(|(key, _)| !is_last(*key)).map(|(key, request)| (key.0, request));
-        in_time.or(late).or(first.map(|(_, request)| (PRIORITY_MAX + 1, request)))
+        in_time.or(late).or(first.map(|(_, request)| (LATE + 1, request)))
     }
 
     pub(crate) fn remove(&mut self, key: (u32, u64)) {

@@ -160,7 +160,8 @@ impl Bench {
         let progress = !self.rng.chance(self.failures);
         self.meter.end(service, progress);
         self.meter.load(self.now, self.running.len(), 1);
-        let end = RequestEnd { route: ROUTE, request: RequestId(request), service, progress };
+        let end =
+            RequestEnd { route: ROUTE, request: RequestId(request), service, progress, says_work: progress };
         self.law.on_end(self.now, &end, std::slice::from_ref(&self.meter), &mut self.records);
     }
 }

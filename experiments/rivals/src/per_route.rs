@@ -252,7 +252,7 @@ mod tests {
     }
 
     fn end(route: RouteId, request: u64) -> RequestEnd {
-        RequestEnd { route, request: RequestId(request), service: 0.1, progress: true }
+        RequestEnd { route, request: RequestId(request), service: 0.1, progress: true, says_work: true }
     }
 
     #[test]

@@ -16,17 +16,20 @@ pub struct ServiceSample {
     pub inside_seconds: f64,
     /// Requests waiting at the route gates, integrated over time.
     pub waiting_seconds: f64,
-    /// Requests that were answered.
-    pub ended: f64,
-    /// Seconds in the application of those.
-    pub service_seconds: f64,
-    /// Those of them of which it is known what they take alone.
-    pub known_ended: f64,
-    /// Seconds in the application of those of which it is known.
-    pub known_service_seconds: f64,
+    /// Seconds in the application of all that ended.
+    pub spent_seconds: f64,
+    /// Requests that were answered, and their seconds in the application.
+    pub answered: f64,
+    /// See `answered`.
+    pub answered_seconds: f64,
+    /// Those of them of which it is known what they take alone, and their seconds in the application.
+    pub known: f64,
+    /// See `known`.
+    pub known_seconds: f64,
     /// The seconds that those would have taken alone.
     pub alone_seconds: f64,
-    /// Processor seconds that they took at most; 0 where that is unknown.
+    /// Processor seconds that the answered ones took at most; their time in the application where
+    /// that is unknown.
     pub work_seconds: f64,
 }
 
@@ -34,10 +37,11 @@ suimon_model::saved_struct!(ServiceSample {
     seconds,
     inside_seconds,
     waiting_seconds,
-    ended,
-    service_seconds,
-    known_ended,
-    known_service_seconds,
+    spent_seconds,
+    answered,
+    answered_seconds,
+    known,
+    known_seconds,
     alone_seconds,
     work_seconds
 });
@@ -52,10 +56,11 @@ impl ServiceSample {
         self.seconds = kept * self.seconds + other.seconds;
         self.inside_seconds = kept * self.inside_seconds + other.inside_seconds;
         self.waiting_seconds = kept * self.waiting_seconds + other.waiting_seconds;
-        self.ended = kept * self.ended + other.ended;
-        self.service_seconds = kept * self.service_seconds + other.service_seconds;
-        self.known_ended = kept * self.known_ended + other.known_ended;
-        self.known_service_seconds = kept * self.known_service_seconds + other.known_service_seconds;
+        self.spent_seconds = kept * self.spent_seconds + other.spent_seconds;
+        self.answered = kept * self.answered + other.answered;
+        self.answered_seconds = kept * self.answered_seconds + other.answered_seconds;
+        self.known = kept * self.known + other.known;
+        self.known_seconds = kept * self.known_seconds + other.known_seconds;
         self.alone_seconds = kept * self.alone_seconds + other.alone_seconds;
         self.work_seconds = kept * self.work_seconds + other.work_seconds;
     }
@@ -86,7 +91,7 @@ impl Estimate {
     /// that many in the application in the long run, however short the window.
     /// Returns the share of what is known now that it told.
     pub(super) fn fold(&mut self, window: &ServiceSample, cap: Option<f64>) -> f64 {
-        let forgotten = (window.ended / ENDS).max(window.seconds / MEMORY_MAX);
+        let forgotten = (window.answered / ENDS).max(window.seconds / MEMORY_MAX);
         let kept = exp(-forgotten);
         self.recent.fade(kept, window);
         self.waiting = window.waiting();
@@ -106,38 +111,49 @@ impl Estimate {
 
     /// Returns S / S0, its part in the application, of those of which S0 is known.
     pub(super) fn stretch(&self) -> Option<f64> {
-        let ServiceSample { known_service_seconds, alone_seconds, .. } = self.recent;
-        (known_service_seconds > 0.0 && alone_seconds > 0.0).then(|| known_service_seconds / alone_seconds)
+        let ServiceSample { known_seconds, alone_seconds, .. } = self.recent;
+        (known_seconds > 0.0 && alone_seconds > 0.0).then(|| known_seconds / alone_seconds)
     }
 
     /// Returns ln D. The logarithm of the mean of n values lies 1/2n below that of the true mean on
     /// average, where they vary as much as they are large.
     pub(super) fn ln_slowdown(&self) -> Option<f64> {
-        Some(ln(self.slowdown()?) + 0.5 / self.recent.ended.max(1.0))
+        Some(ln(self.slowdown()?) + 0.5 / self.recent.known.max(1.0))
     }
 
     /// Returns the work it does, processor seconds a second at most: in the application · work ÷
-    /// service. A request has one core at most.
+    /// the time that all of them spend there.
     pub(super) fn effort(&self) -> f64 {
-        let ServiceSample { service_seconds, work_seconds, .. } = self.recent;
-        if service_seconds > 0.0 { self.inside * (work_seconds / service_seconds).min(1.0) } else { 0.0 }
+        self.per_second(self.work_seconds())
     }
 
     /// Returns the seconds that a request takes now, and its work.
     pub(super) fn service(&self) -> Option<(f64, f64)> {
-        let ServiceSample { ended, service_seconds, work_seconds, .. } = self.recent;
-        (ended > 0.0).then(|| (service_seconds / ended, work_seconds / ended))
+        let ServiceSample { answered, answered_seconds, .. } = self.recent;
+        (answered > 0.0).then(|| (answered_seconds / answered, self.work_seconds() / answered))
     }
 
     /// Returns the seconds that a request takes alone.
     pub(super) fn alone(&self) -> Option<f64> {
-        let ServiceSample { known_ended, alone_seconds, .. } = self.recent;
-        (alone_seconds > 0.0).then(|| alone_seconds / known_ended)
+        let ServiceSample { known, alone_seconds, .. } = self.recent;
+        (alone_seconds > 0.0).then(|| alone_seconds / known)
     }
 
-    /// Returns completions per second.
+    /// Returns answers per second.
     pub(super) fn rate(&self) -> f64 {
-        self.service().filter(|(service, _)| *service > 0.0).map_or(0.0, |(service, _)| self.inside / service)
+        self.per_second(self.recent.answered)
+    }
+
+    /// Returns the processor seconds of those that were answered: at most one core each.
+    fn work_seconds(&self) -> f64 {
+        self.recent.work_seconds.min(self.recent.answered_seconds)
+    }
+
+    /// Returns what of `amount`, which came while requests spent their time in the application,
+    /// comes a second now.
+    fn per_second(&self, amount: f64) -> f64 {
+        let spent = self.recent.spent_seconds;
+        if spent > 0.0 { self.inside * amount / spent } else { 0.0 }
     }
 
     pub(super) fn inside(&self) -> f64 {

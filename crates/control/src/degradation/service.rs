@@ -17,6 +17,8 @@ pub(super) const EFFECT_FALL: f64 = 8.0;
 const EFFECT_LEAST: f64 = 0.1;
 /// That one is still this much further behind: else the cap only swings around where it belongs.
 pub(super) const VAIN_GAP: f64 = 0.5;
+/// Windows in a row from which it is no chance that the host is short, or a wish out of reach.
+pub(super) const WINDOWS_TOLD: u32 = 5;
 /// For how long a cap without effect is given up, seconds: at first, and at most.
 const GIVEN_UP: f64 = 60.0;
 const GIVEN_UP_MAX: f64 = 600.0;
@@ -34,6 +36,8 @@ pub(super) struct Service {
     pub(super) effect: Option<Effect>,
     pub(super) given_up_until: Option<Instant>,
     pub(super) given_up_for: f64,
+    /// Windows in a row in which it was far behind its wish, and nobody gave way any further.
+    far_behind: u32,
 }
 
 suimon_model::saved_struct!(Service {
@@ -45,7 +49,8 @@ suimon_model::saved_struct!(Service {
     binding,
     effect,
     given_up_until,
-    given_up_for
+    given_up_for,
+    far_behind
 });
 
 #[derive(Clone, Copy, Debug)]
@@ -91,6 +96,21 @@ impl Service {
             effect: None,
             given_up_until: None,
             given_up_for: GIVEN_UP,
+            far_behind: 0,
+        }
+    }
+
+    /// Says that its wish is out of reach, once that was so for some windows in a row.
+    pub(super) fn tell_far_behind(&mut self, is_far_behind: bool) {
+        self.far_behind = if is_far_behind { self.far_behind.saturating_add(1) } else { 0 };
+        match self.binding {
+            Binding::Free | Binding::Split if self.far_behind >= WINDOWS_TOLD => {
+                self.binding = Binding::OutOfReach;
+            }
+            Binding::OutOfReach if !is_far_behind => {
+                self.binding = if self.cap.is_some() { Binding::Split } else { Binding::Free };
+            }
+            _ => {}
         }
     }
 

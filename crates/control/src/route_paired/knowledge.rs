@@ -73,7 +73,8 @@ mod tests {
         law.recall(ROUTE, &known(24), Trust::after(Duration::ZERO));
         assert_eq!(law.limit(ROUTE), 24);
         let meters = [Meter::new(Instant::ORIGIN)];
-        let end = RequestEnd { route: ROUTE, request: RequestId(0), service: 0.2, progress: true };
+        let end =
+            RequestEnd { route: ROUTE, request: RequestId(0), service: 0.2, progress: true, says_work: true };
         law.on_end(Instant::ORIGIN, &end, &meters, &mut vec![]);
         let given = law.knowledge(ROUTE).expect("something has ended");
         assert_eq!((given.limit, given.settled, given.service_least), (24, true, Some(0.1)));

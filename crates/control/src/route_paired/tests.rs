@@ -127,7 +127,7 @@ impl Loop {
             let progress = !self.failing;
             self.meter.end(service, progress);
             self.meter.load(self.now, self.running.len(), 100);
-            let end = RequestEnd { route: ROUTE, request, service, progress };
+            let end = RequestEnd { route: ROUTE, request, service, progress, says_work: progress };
             self.law.on_end(self.now, &end, std::slice::from_ref(&self.meter), &mut self.out);
             self.done.push(self.now.as_secs_f64());
         }
@@ -276,7 +276,7 @@ fn fast_up_is_over_where_whatever_is_higher_was_much_worse() {
             law.on_start(now, ROUTE, request, std::slice::from_ref(&meter));
             meter.load(now, 2, 10);
             meter.end(0.2, true);
-            let end = RequestEnd { route: ROUTE, request, service: 0.2, progress: true };
+            let end = RequestEnd { route: ROUTE, request, service: 0.2, progress: true, says_work: true };
             law.on_end(now, &end, std::slice::from_ref(&meter), &mut vec![]);
         }
         (law.limit(ROUTE), law.is_settled(ROUTE))
@@ -295,7 +295,13 @@ fn a_route_nobody_waits_for_is_left_alone() {
         let now = Instant::ORIGIN + seconds(f64::from(n) * 0.25);
         law.on_start(now, ROUTE, RequestId(u64::from(n)), std::slice::from_ref(&meter));
         meter.load(now, 1, 0);
-        let end = RequestEnd { route: ROUTE, request: RequestId(u64::from(n)), service: 0.1, progress: true };
+        let end = RequestEnd {
+            route: ROUTE,
+            request: RequestId(u64::from(n)),
+            service: 0.1,
+            progress: true,
+            says_work: true,
+        };
         meter.end(0.1, true);
         meter.load(now + seconds(0.1), 0, 0);
         law.on_end(now + seconds(0.1), &end, std::slice::from_ref(&meter), &mut out);

@@ -19,9 +19,10 @@ const PRIORITY: u32 = 1;
 const IN_TIME: f64 = 1.5;
 /// The least weight of the newest time in the application, in the times that are reported.
 const TOOK_WEIGHT: f64 = 0.01;
-/// The same for those that had a core of their own. A hundred short ones are half a second, in which
-/// chance has too much to say.
-const TOOK_ALONE_WEIGHT: f64 = 0.001;
+/// Of those that had a core of their own so many seconds in the application are remembered, or a
+/// hundred if that is more: a hundred short ones are over in half a second, in which the host may
+/// have been slow or quick by chance.
+const ALONE_MEMORY: f64 = 120.0;
 
 /// A route: its queue, its requests in the application, and what is measured of both.
 #[derive(Debug)]
@@ -67,6 +68,11 @@ impl Route {
         self.ended_at.map_or(0.0, |at| 1.0 / now.secs_since(at).max(VIEW_SECONDS))
     }
 
+    /// Takes note of a request that had a core of its own for `service` seconds.
+    pub(super) fn was_alone(&mut self, service: f64) {
+        self.took_alone.fold_at_least(service, (service / ALONE_MEMORY).min(TOOK_WEIGHT));
+    }
+
     /// Returns a route without any request, as `meter` has just begun to measure it.
     pub(super) fn new(mode: RouteMode, meter: &Meter, now: Instant) -> Self {
         Route {
@@ -89,7 +95,7 @@ impl Route {
             view_service: 0.0,
             pressed_views: 0,
             took: Moments::new(TOOK_WEIGHT),
-            took_alone: Moments::new(TOOK_ALONE_WEIGHT),
+            took_alone: Moments::new(TOOK_WEIGHT),
         }
     }
 }

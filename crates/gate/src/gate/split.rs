@@ -2,6 +2,7 @@
 
 use super::Gate;
 use crate::api::{ServiceParams, ServiceView, Services};
+use crate::queue::LATE;
 use crate::requests::Stage;
 use crate::services::{ServiceGate, ServiceGates};
 use suimon_control::{ServiceInput, ServiceSample};
@@ -153,7 +154,12 @@ impl Gate {
                 let (rank, head) = self.routes[route.index()].queue.head()?;
                 Some((rank, self.requests.get(head)?.arrived, route))
             });
-            let Some((_, _, route)) = heads.min() else { break };
+            let next = heads.min_by(|(rank, arrived, _), (other_rank, other_arrived, _)| {
+                let by_arrival = arrived.cmp(other_arrived);
+                let among_equals = if *rank == LATE { by_arrival.reverse() } else { by_arrival };
+                rank.cmp(other_rank).then(among_equals)
+            });
+            let Some((_, _, route)) = next else { break };
             if !self.start_next(now, route) {
                 break;
             }

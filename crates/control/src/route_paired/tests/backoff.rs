@@ -117,7 +117,13 @@ fn braked_at(inside: u32, ended: u32) -> (Paired, Record) {
         law.on_tick(now, std::slice::from_ref(&meter), &mut out);
         if quarter == 2 {
             (0..u64::from(ended)).for_each(|id| {
-                let end = RequestEnd { route: ROUTE, request: RequestId(id), service: 0.5, progress: true };
+                let end = RequestEnd {
+                    route: ROUTE,
+                    request: RequestId(id),
+                    service: 0.5,
+                    progress: true,
+                    says_work: true,
+                };
                 law.on_end(now, &end, std::slice::from_ref(&meter), &mut out);
                 meter.end(0.5, true);
             });

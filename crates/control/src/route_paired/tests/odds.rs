@@ -63,7 +63,13 @@ fn play(rng: &mut Rng, difference: f64, noise: f64, pairs_max: usize) -> (TrialR
         now += seconds(took);
         for request in cohort {
             meter.end(took, true);
-            let end = RequestEnd { route: ROUTE, request: RequestId(request), service: took, progress: true };
+            let end = RequestEnd {
+                route: ROUTE,
+                request: RequestId(request),
+                service: took,
+                progress: true,
+                says_work: true,
+            };
             law.on_end(now, &end, std::slice::from_ref(&meter), &mut out);
         }
         meter.load(now, 0, 100);

@@ -191,11 +191,15 @@ fn quick_refusals_and_broken_uploads_do_not_look_like_speed() {
     (0..300).for_each(|_| ask_for(&mut gate, 1e-5, Outcome::Abandoned, true));
     assert!(gate.law.work(route).is_some_and(|work| work > 0.3));
     (0..300).for_each(|_| ask_for(&mut gate, 0.001, Outcome::Declined, false));
+    assert!(gate.law.work(route).is_some_and(|work| work > 0.3));
     assert!(gate.alone(route).is_some_and(|alone| (alone - 0.35).abs() < 1e-6));
+    (0..300).for_each(|_| ask_for(&mut gate, 0.2, Outcome::Declined, false));
+    let alone = gate.alone(route).expect("it is known");
+    assert!((0.2..0.34).contains(&alone), "what was declined after as much work counts: {alone}");
 }
 
 #[test]
-fn a_law_that_begins_anew_measures_services_from_there_and_knows_their_caps() {
+fn a_law_that_begins_anew_measures_services_from_there() {
     let (mut gate, route, _) = fixed(5);
     gate.declare_services(at(0.0), Services { services: vec![service(&[route])], ..Services::default() });
     for second in 0..100 {
