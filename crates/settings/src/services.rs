@@ -12,23 +12,22 @@ use suimon_params::{DeclaredRoute, DeclaredService, Routes, Services};
 pub(crate) fn services(sections: &Sections, routes: &mut Routes, faults: &mut Faults) -> Services {
     let degradation = sections.once("degradation");
     let mut services: Vec<DeclaredService> = vec![];
-    // By declared route: the service that has it.
-    let mut owners: Vec<(usize, usize)> = vec![];
+    // Declared routes, and the section and name of the service that has each.
+    let mut owners: Vec<(usize, usize, String)> = vec![];
     for (index, values) in sections.repeated("service").iter().enumerate() {
         let Some(name) = values.given_text("name") else { continue };
-        if let Some(earlier) = services.iter().position(|service| service.name == name) {
-            let allowed = format!("another name; service[{earlier}] has this one");
+        if services.iter().any(|service| service.name == name) {
+            let allowed = "another name; an earlier service has this one";
             faults.value(format!("service[{index}].name"), format!("{name:?}"), allowed);
         }
         let mut own = vec![];
         for text in values.given_texts("routes") {
             let route = place_of(&text, routes);
-            if let Some((_, earlier)) = owners.iter().find(|(owned, _)| *owned == route) {
-                let allowed = match services.get(*earlier) {
-                    Some(other) => {
-                        format!("in one service only, and {:?} has it, too: remove it from one", other.name)
-                    }
-                    None => "listed once".to_owned(),
+            if let Some((_, section, owner)) = owners.iter().find(|(owned, ..)| *owned == route) {
+                let allowed = if *section == index {
+                    "listed once".to_owned()
+                } else {
+                    format!("in one service only, and {owner:?} has it, too: remove it from one")
                 };
                 faults.value(format!("service[{index}].routes"), format!("{text:?}"), allowed);
             }
@@ -38,7 +37,7 @@ pub(crate) fn services(sections: &Sections, routes: &mut Routes, faults: &mut Fa
                 );
                 faults.value(format!("service[{index}].routes"), format!("{text:?}"), allowed);
             }
-            owners.push((route, index));
+            owners.push((route, index, name.to_owned()));
             own.push(route);
         }
         if own.is_empty() {
@@ -90,13 +89,11 @@ fn place_of(text: &str, routes: &mut Routes) -> usize {
 /// the query.
 fn takes_all_before(route: usize, routes: &Routes, same_service: &[usize]) -> Option<String> {
     let own = &routes.declared[route];
-    let takes_all = |(place, earlier): &(usize, &DeclaredRoute)| {
-        !same_service.contains(place)
-            && earlier.query.is_none()
-            && earlier.pattern.covers(&own.pattern)
-            && !(own.query.is_some() && own.pattern.shares_path_with(&earlier.pattern))
-    };
-    routes.declared[..route].iter().enumerate().find(takes_all).map(|(_, earlier)| earlier.name())
+    let takes_all = |earlier: &DeclaredRoute| earlier.query.is_none() && earlier.pattern.covers(&own.pattern);
+    let (place, first) =
+        routes.declared[..route].iter().enumerate().find(|(_, earlier)| takes_all(earlier))?;
+    let is_finer = own.query.is_some() && own.pattern.shares_path_with(&first.pattern);
+    (!is_finer && !same_service.contains(&place)).then(|| first.name())
 }
 
 fn wish(index: usize, values: &Values, faults: &mut Faults) -> ServiceWish {
@@ -220,7 +217,10 @@ mod tests {
         let upside_down = faults(&two("floor = \"50 %\"\nceiling = \"20 %\"", ""));
         assert!(upside_down.contains("at least its floor, which is \"50 %\""), "{upside_down}");
         let same = faults(&two("", "").replace("\"b\"", "\"a\""));
-        assert!(same.contains("service[1].name") && same.contains("service[0] has this one"), "{same}");
+        assert!(
+            same.contains("service[1].name") && same.contains("an earlier service has this one"),
+            "{same}"
+        );
         let wide = "[[route]]\nmatch = \"GET /*\"\n";
         let never = faults(&format!("{wide}{}", two("", "")));
         assert!(never.contains("service[0].routes") && never.contains("takes all its requests"), "{never}");
@@ -228,6 +228,8 @@ mod tests {
         assert!(faults(&same_path).contains("service[1].routes"), "{same_path}");
         let finer = two("", "").replace("GET /b", "GET /a?q=1");
         Settings::parse("test.toml", &finer).expect("what asks more of the query goes first");
+        let both = format!("[[route]]\nmatch = \"GET /a\"\n{wide}{finer}");
+        Settings::parse("test.toml", &both).expect("and so it does before what is wider than both");
         for bad in ["0 %", "101 %", "-1/s", "many", "5"] {
             let bad = faults(&two(&format!("floor = \"{bad}\""), ""));
             assert!(bad.contains("a rate such as"), "{bad}");
