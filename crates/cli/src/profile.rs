@@ -114,13 +114,9 @@ pub(crate) fn run(args: &Profile) -> Exit {
         print!("{words}");
         return Exit::Done;
     }
-    for (flag, path) in [("--json", &args.json), ("--report", &args.report)] {
-        if let Some(path) = path
-            && let Err(error) = whole_file::try_writing(path)
-        {
-            eprintln!("{flag}: {}: cannot be written: {error}", path.display());
-            return Exit::Usage;
-        }
+    if let Err(why) = whole_file::try_writing_all(&[("--json", &args.json), ("--report", &args.report)]) {
+        eprintln!("{why}");
+        return Exit::Usage;
     }
     interrupt::listen();
     eprint!("{words}");

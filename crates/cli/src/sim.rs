@@ -153,13 +153,9 @@ pub(crate) fn play(args: &Sim, beyond: &Beyond) -> Exit {
             return Exit::Usage;
         }
     };
-    for (flag, path) in [("--json", &args.json), ("--report", &args.report)] {
-        if let Some(path) = path
-            && let Err(error) = whole_file::try_writing(path)
-        {
-            eprintln!("{flag}: {}: cannot be written: {error}", path.display());
-            return Exit::Usage;
-        }
+    if let Err(why) = whole_file::try_writing_all(&[("--json", &args.json), ("--report", &args.report)]) {
+        eprintln!("{why}");
+        return Exit::Usage;
     }
     interrupt::listen();
     let jobs = args.jobs.map_or_else(cores, usize::from);

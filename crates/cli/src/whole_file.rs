@@ -14,6 +14,17 @@ pub(crate) fn try_writing(path: &Path) -> io::Result<()> {
     try_creating(path)
 }
 
+/// Checks it for the files of these options.
+///
+/// # Errors
+/// Returns what to say of the first that cannot be written.
+pub(crate) fn try_writing_all(files: &[(&str, &Option<PathBuf>)]) -> Result<(), String> {
+    let mut given = files.iter().filter_map(|(flag, path)| Some((flag, path.as_ref()?)));
+    given.try_for_each(|(flag, path)| {
+        try_writing(path).map_err(|error| format!("{flag}: {}: cannot be written: {error}", path.display()))
+    })
+}
+
 /// Writes the text to a temporary name first and then renames it, so that a reader sees either the
 /// old file or the new one.
 pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
