@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use suimon_admin::State;
 
 use super::setups::Setup;
-use super::{ALONE_S, HEAVY, HEAVY_CLIENTS, LEARNS_S, LIGHT_CLIENTS, Load, alone, folder, open};
+use super::{ALONE_S, HEAVY, HEAVY_CLIENTS, LIGHT_CLIENTS, Load, alone, folder, learn, open};
 use crate::common::Common;
 use crate::http::Visitor;
 use crate::trouble::{Result, failed};
@@ -97,11 +97,11 @@ fn one(common: &Common, change: Change) -> Result<Changed> {
     let folder = folder(common, "change")?;
     let shop = open(common, &folder, SIZE, &mut None)?;
     let setup = Setup::Ratio(WISHED);
-    let Some(mut gateway) = setup.start(common, &folder, shop.address)? else {
+    let learned = learn(common, &shop)?;
+    let Some(mut gateway) = setup.start(common, &folder, shop.address, Some(&learned))? else {
         return failed("the gateway did not start");
     };
     let (light_alone_s, heavy_alone_s) = alone(common, &folder, shop.address, ALONE_S)?;
-    alone(common, &folder, gateway.address, LEARNS_S)?;
     let quick = common.quick;
     let load = match change {
         Change::Cost => Load {

@@ -8,7 +8,7 @@ mod tell;
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ use crate::cpu::{CoreTimes, process_time};
 use crate::machine::Machine;
 use crate::trouble::{Result, Trouble, While, failed};
 use crate::{claims, data};
-use setups::Setup;
+use setups::{LEARNED, Setup};
 
 const NAME: &str = "degradation-tomcat";
 const LIGHT: &str = "/jobs/light";
@@ -32,10 +32,13 @@ const HEAVY: &str = "/jobs/heavy";
 /// Clients that ask again as soon as they are answered, of each service.
 const LIGHT_CLIENTS: u32 = 30;
 const HEAVY_CLIENTS: u32 = 20;
-/// Seconds for which one client asks for each job before each measurement: straight, for us, and
-/// through what is in front, from which a gateway learns what it takes alone.
+/// Seconds for which one client asks for each job before each measurement, straight and through
+/// what is in front.
 const ALONE_S: u32 = 5;
+/// The same once a round through Suimon, which learns from it what each job takes alone, and how
+/// often, in turns: what a job takes drifts on a shared machine.
 const LEARNS_S: u32 = 10;
+const LEARN_TURNS: u32 = 6;
 /// Seconds from the beginning of the load that do not count.
 const SETTLE_S: u64 = 20;
 /// How long a request may take.
@@ -171,10 +174,11 @@ fn measure(common: &Common, options: &Options, path: &Path) -> Result<Data> {
         let place = folder(common, "application")?;
         let shop = open(common, &place, HEAVY_SIZE, &mut work)?;
         data.rounds.push(begin(common, &shop)?);
+        let learned = learn(common, &shop)?;
         for turn in 0..Setup::ALL.len() {
             // Every round begins elsewhere, so that nothing that drifts favours one of them.
             let setup = Setup::ALL[(turn + 7 * number as usize) % Setup::ALL.len()];
-            if let Some(cell) = cell(common, &shop, setup, seconds)? {
+            if let Some(cell) = cell(common, &shop, &learned, setup, seconds)? {
                 eprintln!(
                     "round {}: {}: {:.0} light and {:.2} heavy jobs a second, light p99 {:.3} s",
                     number + 1,
@@ -236,10 +240,10 @@ fn begin(common: &Common, shop: &OpenShop) -> Result<Round> {
     let folder = folder(common, "alone")?;
     let (light_alone_s, heavy_alone_s) = alone(common, &folder, shop.address, ALONE_S)?;
     let most = |setup: Setup| {
-        let Some(gateway) = setup.start(common, &folder, shop.address)? else {
+        let Some(gateway) = setup.start(common, &folder, shop.address, None)? else {
             return failed(format!("{}: is not installed", setup.words()));
         };
-        alone(common, &folder, gateway.address, LEARNS_S)?;
+        alone(common, &folder, gateway.address, ALONE_S)?;
         let seconds = if common.quick { 4 } else { 20 };
         let load = Load { heavy: HEAVY.into(), heavy_clients: vec![0], settle_s: 5, seconds };
         let report = load.play(common, &folder, gateway.address, |_| Ok(()))?;
@@ -255,16 +259,37 @@ fn begin(common: &Common, shop: &OpenShop) -> Result<Round> {
     })
 }
 
+/// Lets Suimon learn what each job takes alone, and returns the file that it leaves.
+fn learn(common: &Common, shop: &OpenShop) -> Result<PathBuf> {
+    let folder = folder(common, "learning")?;
+    let Some(gateway) = Setup::Ratio(1.0).start(common, &folder, shop.address, None)? else {
+        return failed("the gateway did not start");
+    };
+    for _ in 0..if common.quick { 1 } else { LEARN_TURNS } {
+        alone(common, &folder, gateway.address, LEARNS_S)?;
+    }
+    gateway.end(true)?;
+    Ok(folder.join(LEARNED))
+}
+
 /// The number that the light job computes, and bytes of the heavy job's XML file: so much work that
 /// the load's core is mostly idle, and so little that some ten heavy jobs are done in ten seconds.
 const FIBONACCI: u32 = 30;
 const HEAVY_SIZE: u32 = 400_000;
 
-fn cell(common: &Common, shop: &OpenShop, setup: Setup, seconds: u32) -> Result<Option<Cell>> {
+fn cell(
+    common: &Common,
+    shop: &OpenShop,
+    learned: &Path,
+    setup: Setup,
+    seconds: u32,
+) -> Result<Option<Cell>> {
     let folder = folder(common, "cell")?;
-    let Some(mut gateway) = setup.start(common, &folder, shop.address)? else { return Ok(None) };
+    let Some(mut gateway) = setup.start(common, &folder, shop.address, Some(learned))? else {
+        return Ok(None);
+    };
     let (light_alone_s, heavy_alone_s) = alone(common, &folder, shop.address, ALONE_S)?;
-    alone(common, &folder, gateway.address, LEARNS_S)?;
+    alone(common, &folder, gateway.address, ALONE_S)?;
     let load = Load {
         heavy: setup.heavy(),
         heavy_clients: vec![HEAVY_CLIENTS],
@@ -347,7 +372,7 @@ impl Load {
     }
 }
 
-fn folder(common: &Common, name: &str) -> Result<std::path::PathBuf> {
+fn folder(common: &Common, name: &str) -> Result<PathBuf> {
     let folder = common.scratch.join(name);
     let _ = fs::remove_dir_all(&folder); // a missing one counts as an empty one
     fs::create_dir_all(&folder).trouble(folder.display())?;

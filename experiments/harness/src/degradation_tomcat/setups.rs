@@ -10,8 +10,11 @@ use suimon_process::{Program, free_address};
 
 use super::{HEAVY, LIGHT};
 use crate::common::Common;
-use crate::gateways::{Gateway, START_PATIENCE, find, start_haproxy, start_nginx, start_suimon};
+use crate::gateways::{Gateway, START_PATIENCE, Served, find, start_haproxy, start_nginx};
 use crate::trouble::{Result, While};
+
+/// Name of the file for what Suimon learns.
+pub(super) const LEARNED: &str = "learned.json";
 
 /// A setup; numbers in it are those that somebody had to find by hand, or the wish.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -120,15 +123,28 @@ impl Setup {
         }
     }
 
-    /// Starts it in front of the application at `app`; `None`: it is not installed.
-    pub(super) fn start(self, common: &Common, folder: &Path, app: SocketAddr) -> Result<Option<Gateway>> {
+    /// Starts it in front of the application at `app`; `None`: it is not installed. `learned`: a file
+    /// of what Suimon has learned before.
+    pub(super) fn start(
+        self,
+        common: &Common,
+        folder: &Path,
+        app: SocketAddr,
+        learned: Option<&Path>,
+    ) -> Result<Option<Gateway>> {
         let core = common.load_core;
         match self {
             Setup::Uncontrolled | Setup::Around(_) | Setup::Inside(_) => {
                 Ok(Some(Gateway { process: None, address: app, admin: None }))
             }
             Setup::Limits | Setup::Pause(_) | Setup::Ratio(_) | Setup::Floor(_) => {
-                start_suimon(common, folder, app, self.settings().as_deref(), core).map(Some)
+                if let Some(learned) = learned {
+                    fs::copy(learned, folder.join(LEARNED)).trouble(learned.display())?;
+                }
+                let (to, listen, admin) = (format!("http://{app}"), free_address()?, free_address()?);
+                Served { to: &to, listen, admin, learned: LEARNED, keys: "none" }
+                    .start(common, folder, self.settings().as_deref(), core)
+                    .map(Some)
             }
             Setup::HaproxySplit(light, heavy) => {
                 start_haproxy(folder, core, |listen| split(listen, app, light, heavy)).map(Some)
