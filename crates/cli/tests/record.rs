@@ -73,7 +73,8 @@ fn cut_changed_and_foreign_files_are_refused(folder: &tempfile::TempDir, bytes: 
     refused(b"A letter to a friend.\n", "at byte 0: it is not a recording of Suimon's");
     refused(b"", "at byte 0: it is not a recording of Suimon's");
 
-    fs::write(&other, &bytes[..length]).unwrap();
+    // How many blocks there are depends on how long the crowd took; all but the last are whole.
+    fs::write(&other, &bytes[..bytes.len() - 1]).unwrap();
     let ran = replay(&other, &["--partial"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(
