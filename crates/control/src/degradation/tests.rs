@@ -150,6 +150,10 @@ fn work_is_shared_by_weight_after_floors_and_below_ceilings() {
 fn a_ceiling_stays_where_it_is_while_nobody_else_asks_for_anything() {
     let ceiling = ServiceWish { ceiling: Some(Amount::OfHost(0.5)), ..ServiceWish::default() };
     let clients = |number| vec![Clients { number, work: 0.35 }];
+    let mut busy = law(DegradationMode::Slowdown, std::slice::from_ref(&ceiling));
+    Host { cores: 2.0, clients: clients(20.0) }.play(&mut busy, 0.0, 1800.0);
+    let effort = busy.standing(A).effort;
+    assert!((0.9..1.1).contains(&effort), "of two cores it does {effort}");
     let mut law = law(DegradationMode::Slowdown, &[ceiling]);
     // A host that was never short shows nothing of what it can do.
     Host { cores: 2.0, clients: clients(1.0) }.play(&mut law, 0.0, 60.0);
