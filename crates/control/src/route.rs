@@ -58,6 +58,11 @@ pub trait RouteLaw: std::fmt::Debug + Send {
         self.service(route)
     }
 
+    /// Returns the share of a core that a request uses at most, if it takes `alone` seconds alone.
+    fn uses(&self, _route: RouteId, _alone: f64) -> f64 {
+        1.0
+    }
+
     /// Returns the seconds that a request takes alone, as far as is known.
     fn alone(&self, _route: RouteId) -> Option<f64> {
         None

@@ -198,6 +198,10 @@ impl RouteLaw for Paired {
         times.alone().map(|alone| alone * times.computes(self.trusted_cores()))
     }
 
+    fn uses(&self, route: RouteId, alone: f64) -> f64 {
+        self.routes[route.index()].times.uses(self.trusted_cores(), alone)
+    }
+
     fn on_start(&mut self, now: Instant, route: RouteId, request: RequestId, meters: &[Meter]) {
         let trusted = self.trusted_cores();
         let company = self.company(route) as u32 + 1;

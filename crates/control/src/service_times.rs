@@ -101,6 +101,19 @@ impl ServiceTimes {
         f64::from(cores) / f64::from(self.at_ease().max(cores))
     }
 
+    /// Returns the largest share of a core that a request uses that takes `alone` seconds alone, on
+    /// this number of `cores`: as u of (4), but by companies of more than there are cores and below
+    /// the first one that slows it. One large company of long ago, in which requests happened to be
+    /// quick, must not halve the work that is seen.
+    pub fn uses(&self, cores: u32, alone: f64) -> f64 {
+        let cores = cores.max(1);
+        let large = self.classes.iter().enumerate().filter(|(class, _)| 1 << class > cores);
+        let seen = large.filter(|(_, class)| class.count() >= RECENT_MIN);
+        let eased = seen.take_while(|(_, class)| class.get().is_some_and(|mean| mean <= AT_EASE * alone));
+        let at_ease = eased.last().map_or(1, |(class, _)| 1 << class);
+        f64::from(cores) / f64::from(cores.max(at_ease))
+    }
+
     /// Returns whether all that S0 rests on was in the classes up to that of `cores`.
     pub fn was_alone(&self, cores: u32) -> bool {
         let class = (cores.max(1).ilog2() as usize).min(CLASSES - 1);
@@ -167,6 +180,19 @@ mod tests {
         let lowest = |times: &ServiceTimes| times.classes.iter().filter_map(Average::get).fold(9.0, f64::min);
         let lowest = mean(|seed| lowest(&times(seed, every_company(), waits)));
         assert!(lowest < 0.9, "the least of the means: {lowest}");
+    }
+
+    #[test]
+    fn one_large_company_of_quick_requests_does_not_halve_the_work() {
+        let mut times = ServiceTimes::default();
+        (0..20).for_each(|_| times.fold(1, 3.0)); // before the application was warm
+        (0..20).for_each(|_| times.fold(4, 1.0));
+        (0..20).for_each(|_| times.fold(8, 2.0));
+        (0..20).for_each(|_| times.fold(16, 1.2));
+        assert!((times.uses(CORES, 1.0) - 1.0).abs() < 1e-9 && times.computes(CORES) < 0.3);
+        (0..400).for_each(|_| times.fold(8, 1.0));
+        let used = times.uses(CORES, 1.0);
+        assert!((used - 0.25).abs() < 1e-9, "a page that waits: {used}");
     }
 
     #[test]

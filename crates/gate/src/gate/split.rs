@@ -71,7 +71,8 @@ impl Gate {
                 let window = meter.since(&begin, now);
                 self.services.gates[index].routes[place].1 = meter.read(now);
                 let alone = declared.or_else(|| self.alone(route));
-                let work = self.law.work(route).or(alone).map(|work| alone.map_or(work, |it| work.min(it)));
+                let work = alone.map(|alone| alone * self.law.uses(route, alone));
+                let work = work.or_else(|| self.law.work(route));
                 input.sample.add(&window.sample(alone, work));
                 input.slots += self.limit(route).map_or(f64::INFINITY, f64::from);
             }
