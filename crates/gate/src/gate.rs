@@ -553,7 +553,7 @@ impl Gate {
     /// Returns the limit held at `route`, if one is.
     pub fn limit(&self, route: RouteId) -> Option<u32> {
         match self.routes[route.index()].mode {
-            RouteMode::Enforce => Some(self.law.limit(route)),
+            RouteMode::Enforce => Some(self.law.limit(route).saturating_add(self.services.spare(route))),
             RouteMode::Fixed(limit) => Some(limit.slots()),
             RouteMode::Observe | RouteMode::Off => None,
         }

@@ -5,6 +5,13 @@ use std::collections::BTreeSet;
 use suimon_control::{Credit, Degradation, Meter, Reading};
 use suimon_model::{Instant, RequestId, RouteId, ServiceId};
 
+/// Slots beyond the limit of a route while a cap holds another service back. The limit was found
+/// beside those requests, which kept the cores at work; without them a core idles while each answer
+/// is on its way out and the next request on its way in.
+const SPARE: u32 = 1;
+/// Seconds in the application from which that time does not count.
+const SPARE_BELOW: f64 = 0.05;
+
 /// The services of a gate. Where none is declared nothing of it is ever asked.
 #[derive(Debug, Default)]
 pub(crate) struct ServiceGates {
@@ -25,9 +32,11 @@ pub(crate) struct ServiceGate {
     pub(crate) routes: Vec<(RouteId, Reading)>,
     /// Requests that its pause holds, by when it is over, which is the order in which they came.
     pub(crate) paused: BTreeSet<(Instant, RequestId)>,
+    /// The route that has a slot beyond its limit.
+    spare: Option<RouteId>,
 }
 
-suimon_model::saved_struct!(ServiceGate { credit, routes, paused });
+suimon_model::saved_struct!(ServiceGate { credit, routes, paused, spare });
 
 impl ServiceGates {
     /// Returns services as they are declared, of which nothing is known. `meters`: by route.
@@ -43,7 +52,12 @@ impl ServiceGates {
                     routes.push((*route, meters[route.index()].read(now)));
                 }
             }
-            gates.push(ServiceGate { credit: Credit::new(now), routes, paused: BTreeSet::new() });
+            gates.push(ServiceGate {
+                credit: Credit::new(now),
+                routes,
+                paused: BTreeSet::new(),
+                spare: None,
+            });
         }
         let wishes: Vec<_> = declared.services.iter().map(|service| service.wish.clone()).collect();
         let law = (!wishes.is_empty()).then(|| Degradation::new(declared.mode, &wishes, now));
@@ -76,6 +90,31 @@ impl ServiceGates {
     /// Returns whether the service of `route`, if it has one, holds back what waits there.
     pub(crate) fn is_capped(&self, route: RouteId) -> bool {
         self.of(route).is_some_and(|id| self.gates[id.index()].credit.cap().is_some())
+    }
+
+    /// Returns how many requests of `route` may be in the application beyond its limit.
+    pub(crate) fn spare(&self, route: RouteId) -> u32 {
+        let gate = self.of(route).and_then(|id| self.gates.get(id.index()));
+        if gate.is_some_and(|gate| gate.spare == Some(route)) { SPARE } else { 0 }
+    }
+
+    /// Gives a spare slot to the busiest route of each service without a cap, if its requests are
+    /// quick and a cap holds others back. `seconds` in the application and `rate` of a route;
+    /// `waits`: whether somebody does there.
+    pub(crate) fn give_spare_slots(
+        &mut self,
+        seconds: impl Fn(RouteId) -> Option<f64>,
+        rate: impl Fn(RouteId) -> f64,
+        waits: impl Fn(RouteId) -> bool,
+    ) {
+        let has_cap = |gate: &ServiceGate| gate.credit.cap().is_some();
+        let holds = |gate: &ServiceGate| has_cap(gate) && gate.routes.iter().any(|(route, _)| waits(*route));
+        let is_held = self.gates.iter().any(holds);
+        for gate in &mut self.gates {
+            let routes = gate.routes.iter().map(|(route, _)| *route).filter(|_| is_held && !has_cap(gate));
+            let busiest = routes.max_by(|a, b| rate(*a).total_cmp(&rate(*b)));
+            gate.spare = busiest.filter(|route| seconds(*route).is_some_and(|it| it < SPARE_BELOW));
+        }
     }
 
     /// Returns whether the pause of the service of `route` holds this request until then.
@@ -130,6 +169,7 @@ impl ServiceGates {
             gate.credit.in_flight() == own.map(|(_, count)| count).sum::<usize>()
                 && gate.routes.iter().all(|(route, _)| of.get(route.index()) == Some(&id))
                 && gate.routes.len() == of.iter().filter(|of| **of == id).count()
+                && gate.spare.is_none_or(|spare| of.get(spare.index()) == Some(&id))
         };
         let services = self.declared.services.len();
         self.of.len() <= routes

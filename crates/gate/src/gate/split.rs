@@ -96,6 +96,15 @@ impl Gate {
             }
         }
         self.services.law = Some(law);
+        // What is compared in a trial must not change meanwhile.
+        if !is_on_trial {
+            let routes = &self.routes;
+            self.services.give_spare_slots(
+                |route| self.law.service(route),
+                |route| routes[route.index()].view_rate,
+                |route| !routes[route.index()].queue.is_empty(),
+            );
+        }
     }
 
     /// Returns seconds that a request of `route` takes alone: as seen of those that had a core of

@@ -99,6 +99,28 @@ fn another_wish_for_the_same_services_keeps_what_is_in_force() {
     gate.handle_end(at(0.0), start.permit, Outcome::Completed);
 }
 
+#[test]
+fn a_quick_service_has_one_more_slot_while_another_one_is_held() {
+    let mut gate = Gate::new(Params::default(), at(0.0));
+    let mode = RouteMode::Enforce;
+    let (quick, slow) = (gate.declare_route(at(0.0), mode), gate.declare_route(at(0.0), mode));
+    let services = vec![service(&[quick]), service(&[slow])];
+    gate.declare_services(at(0.0), Services { services, ..Services::default() });
+    let limits = |gate: &Gate| [quick, slow].map(|route| gate.limit(route).unwrap());
+    let [found, of_slow] = limits(&gate);
+    let mut given = |seconds: Option<f64>, cap: Option<f64>, waits: bool| {
+        gate.services.gates[1].credit.set_cap(at(0.0), cap);
+        gate.services.give_spare_slots(|_| seconds, |_| 1.0, |route| waits && route == slow);
+        limits(&gate)
+    };
+    let [none, one] = [[found, of_slow], [found + 1, of_slow]];
+    assert_eq!(given(Some(0.004), None, true), none);
+    assert_eq!(given(Some(0.004), Some(0.5), true), one);
+    assert_eq!(given(Some(0.4), Some(0.5), true), none, "no time is lost between long requests");
+    assert_eq!(given(None, Some(0.5), true), none, "nothing is known of them");
+    assert_eq!(given(Some(0.004), Some(0.5), false), none, "the cap holds nobody");
+}
+
 /// Two routes of one service, of which half a request may be in the application.
 fn half_a_slot() -> (Gate, RouteId, RouteId, KindId) {
     let params = Params { session_law: SessionLawKind::Open, ..Params::default() };
