@@ -32,10 +32,10 @@
 //! total, this one the split. A route whose service has a cap does not bind its own limit, so the
 //! route law learns nothing there and tries nothing; where a trial was under way it is dropped.
 //! While one of its limits is on trial caps stay, for at most [`TRIAL_MAX`]; then, and once there
-//! is a cap, no trial begins for [`CAPS_FIRST`]. Its capacity X is what it does under the cap, and
-//! session admission follows that. *Limits*: without S0, the time alone, a service is neither
-//! slowed nor helped: unknown is not small. *Source*: LAWS §4 of the design; the goal is that of
-//! the papers on degradation schemes; `docs/laws/degradation.md`.
+//! is a cap, no trial begins and no limit rises for [`CAPS_FIRST`]. Its capacity X is what it does
+//! under the cap, and session admission follows that. *Limits*: without S0, the time alone, a
+//! service is neither slowed nor helped: unknown is not small. *Source*: LAWS §4 of the design; the
+//! goal is that of the papers on degradation schemes; `docs/laws/degradation.md`.
 
 mod binding;
 mod estimate;

@@ -360,6 +360,8 @@ impl Paired {
             && state.limit > trusted
             && mean > INFLATED * state.times.alone().unwrap_or(f64::INFINITY);
         match verdict {
+            // While caps move, what a window shows is their effect.
+            LimitStep::More(_) if !state.tries => {}
             LimitStep::More(_) if unfounded => {
                 state.slow_start = None;
                 state.up = false;

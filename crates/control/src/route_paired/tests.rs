@@ -286,6 +286,17 @@ fn fast_up_is_over_where_whatever_is_higher_was_much_worse() {
 }
 
 #[test]
+fn no_limit_rises_while_caps_of_services_move() {
+    let mut closed = Loop::new(Host::with_best(16.0), 0.3, 1);
+    closed.law.set_tries(ROUTE, false);
+    closed.run(30.0);
+    assert_eq!(closed.law.limit(ROUTE), 2);
+    closed.law.set_tries(ROUTE, true);
+    closed.run(60.0);
+    assert!(closed.law.limit(ROUTE) > 6, "{}", closed.law.limit(ROUTE));
+}
+
+#[test]
 fn a_route_nobody_waits_for_is_left_alone() {
     let mut law = Paired::new(2);
     law.add_route(Instant::ORIGIN, None);
