@@ -83,7 +83,7 @@ const IDLE_WAITING: f64 = 0.5;
 const CROWDED: f64 = 4.0;
 /// For how many seconds after the host was idle caps fall by no more than this, as a logarithm, a
 /// window: it would only be idle again.
-const AFTER_IDLE: f64 = 30.0;
+const AFTER_IDLE: f64 = 10.0;
 const AFTER_IDLE_FALL: f64 = 0.05;
 /// The longest time, in seconds, for which caps stay because a limit is on trial: what it does to
 /// the services is no reason to move a cap, and a cap that moves is a reason to misjudge it.
