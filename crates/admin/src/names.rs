@@ -101,7 +101,7 @@ metrics! {
     SERVICE_ALONE = Gauge "suimon_service_alone_seconds", "What a request of the service takes when nothing else runs, as learned or declared; absent while unknown.";
     SERVICE_RATE = Gauge "suimon_service_completions_per_second", "Requests of the service that are answered per second, as the law measures it.";
     SERVICE_FLOOR = Gauge "suimon_service_floor_per_second", "The floor of the service as declared, where it is a rate; absent where there is none.";
-    SERVICE_FLOOR_SHARE = Gauge "suimon_service_floor_ratio", "The floor of the service as declared, where it is a share of what the host does at its best; absent where there is none.";
+    SERVICE_FLOOR_SHARE = Gauge "suimon_service_floor_ratio", "The floor of the service as declared, where it is a share of what all services do; absent where there is none.";
     SERVICE_CEILING = Gauge "suimon_service_ceiling_per_second", "The ceiling of the service as declared, where it is a rate; absent where there is none.";
     SERVICE_CEILING_SHARE = Gauge "suimon_service_ceiling_ratio", "The ceiling of the service as declared, where it is a share of what the host does at its best; absent where there is none.";
     SERVICE_IN_FLIGHT = Gauge "suimon_service_in_flight_requests", "Requests of the service in the application.";

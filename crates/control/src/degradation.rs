@@ -7,8 +7,8 @@
 //! y_i = inside · w / S                            effort: processor seconds a second, at most                       (2)
 //! Y   = max of Σ y, fading while the host is short what the host can do                                             (3)
 //! e_i = ln(D_i / r_i)                             mode slowdown: r is the wish                                      (4)
-//! e_i = ln(t_i / y_i)                             modes shares, bands: t is its part of Σ y by floors, weights,
-//!                                                 ceilings (water filling; floors are parts of Y)                   (5)
+//! e_i = max(ln(t_i / y_i), −1)                    modes shares, bands: t is its part of Σ y by floors, weights,
+//!                                                 ceilings (water filling; a floor is part of Σ y, a ceiling of Y)  (5)
 //! ln m_i += −γ · max_j (e_j − e_i)                gives way: another one, j, is further behind its wish             (6)
 //! ln m_i += +γ · max_j (e_i − e_j)                gets more: it is itself behind, and has a cap                     (7)
 //! ```
@@ -54,7 +54,9 @@ use suimon_model::real::{exp, ln};
 use suimon_model::{Instant, Record, ServiceId, seconds};
 
 /// What is aimed at ÷ a floor, at most: what swings around its floor is below it half of the time.
-const FLOOR_AIM: f64 = 1.08;
+/// On a shared machine light jobs vary by 13 % from second to second, and their share by half of
+/// that; 1.08 kept a floor of half the work in half of the seconds.
+const FLOOR_AIM: f64 = 1.15;
 /// What the aims take at most of what the floors leave to others.
 const AIM_OF_REST: f64 = 0.5;
 /// Length of a window: at least the first, until every service had [`ENDS_MIN`] ends, at most the
@@ -67,6 +69,9 @@ const GAIN: f64 = 0.3;
 const STEP_MAX: f64 = 0.7;
 /// γ, where only a part of what is known is from the last window, by that part.
 const GAIN_FRESH: f64 = 1.2;
+/// The most by which a service counts as ahead of its part, as a logarithm: a part of nothing, which
+/// floors leave in a window in which the host seems to do less, must not end it at once.
+const AHEAD_MAX: f64 = 1.0;
 /// Differences below this are noise.
 const DEADBAND: f64 = 0.05;
 /// What ln m rises by in a window in which nobody is behind.
@@ -110,7 +115,7 @@ pub struct ServiceInput {
 pub struct ServiceStanding {
     /// D of (1), if it is known and the service active.
     pub slowdown: Option<f64>,
-    /// y of (2), processor seconds a second.
+    /// y of (2), processor seconds a second; 0 where the time alone is unknown.
     pub effort: f64,
     /// y as a share of Y.
     pub share: f64,
@@ -233,7 +238,8 @@ impl Degradation {
     pub fn standing(&self, service: ServiceId) -> ServiceStanding {
         let state = &self.services[service.index()];
         let is_active = state.estimate.is_active();
-        let effort = if is_active { state.estimate.effort() } else { 0.0 };
+        let is_known = is_active && state.estimate.alone().is_some();
+        let effort = if is_known { state.estimate.effort() } else { 0.0 };
         ServiceStanding {
             slowdown: state.estimate.slowdown().filter(|_| is_active),
             effort,
@@ -300,8 +306,8 @@ impl Degradation {
     }
 
     fn measure_capacity(&mut self, passed: f64) {
-        let effort: f64 = self.services.iter().map(|service| service.estimate.effort()).sum();
-        let before = self.effort.unwrap_or(effort);
+        let effort = self.effort_now();
+        let before = self.effort.filter(|before| *before > 0.0).unwrap_or(effort);
         let smooth = before + EFFORT_WEIGHT * (effort - before);
         // A host that has less to do than it could, or whose services are held, shows nothing of
         // what it can do at most.
@@ -311,6 +317,19 @@ impl Degradation {
         let kept = if is_short { exp(-passed / CAPACITY_MEMORY) } else { 1.0 };
         self.capacity = (self.capacity * kept).max(smooth);
         self.effort = Some(smooth);
+    }
+
+    /// Returns Σ y in the last window. Of a service of which the time alone is unknown the work is,
+    /// too: it may all be waiting.
+    fn effort_now(&self) -> f64 {
+        let known = self.services.iter().filter(|service| service.estimate.alone().is_some());
+        known.map(|service| service.estimate.effort()).sum()
+    }
+
+    /// Returns the Σ y that is divided: a window in which the host seems to do less than in those
+    /// before says nothing, one in which it does more does.
+    fn divided(&self) -> f64 {
+        self.effort_now().max(self.effort.unwrap_or(0.0))
     }
 
     /// Returns what ln of all caps must rise by so that the host has enough to do; `None`: it has.
@@ -440,10 +459,9 @@ impl Degradation {
                 let known = needs.iter().zip(&self.services);
                 let claims: Vec<Claim> =
                     known.filter_map(|(need, service)| Some((need.as_ref()?, service))).map(claim).collect();
-                let all = needs.iter().flatten().map(|need| need.effort).sum();
-                let parts = fill(all, &claims, self.mode == DegradationMode::Bands);
+                let parts = fill(self.divided(), &claims, self.mode == DegradationMode::Bands);
                 for (need, part) in needs.iter_mut().flatten().zip(parts) {
-                    need.error = ln(part.max(EFFORT_LEAST) / need.effort);
+                    need.error = ln(part.max(EFFORT_LEAST) / need.effort).max(-AHEAD_MAX);
                 }
             }
         }
@@ -452,20 +470,21 @@ impl Degradation {
 
     /// Returns what is aimed at ÷ a floor.
     fn floor_aim(&self, needs: &[Option<Need>]) -> f64 {
-        let floors: f64 = needs.iter().flatten().map(|need| need.wished_floor).sum();
-        let all: f64 = needs.iter().flatten().map(|need| need.effort).sum();
-        let rest = (all - floors).max(0.0);
+        let all = self.divided();
         // Where they cannot all be had, the first ones are kept at the cost of the last.
-        if floors > (1.0 + DEADBAND) * all {
-            FLOOR_AIM
-        } else {
-            FLOOR_AIM.min(1.0 + AIM_OF_REST * rest / floors.max(EFFORT_LEAST))
+        let mut kept = 0.0;
+        for need in needs.iter().flatten() {
+            if kept + need.wished_floor > (1.0 + DEADBAND) * all {
+                break;
+            }
+            kept += need.wished_floor;
         }
+        FLOOR_AIM.min(1.0 + AIM_OF_REST * (all - kept).max(0.0) / kept.max(EFFORT_LEAST))
     }
 
     fn need(&self, service: &Service) -> Option<Need> {
         let slowdown = service.estimate.slowdown().filter(|_| service.estimate.is_active())?;
-        let amount = |amount: Option<Amount>| amount.and_then(|it| service.effort_of(it, self.capacity));
+        let amount = |amount: Option<Amount>, host: f64| amount.and_then(|it| service.effort_of(it, host));
         // A share of what is unknown holds nobody.
         let is_known = |amount: &Amount| self.was_short || matches!(amount, Amount::PerSecond(_));
         let ceiling = service.wish.ceiling.filter(is_known);
@@ -479,9 +498,9 @@ impl Degradation {
             // What its own ceiling or a late probe holds back is nobody else's debt.
             is_behind: slowdown > CALM && !matches!(service.binding, Binding::Ceiling | Binding::Lag),
             is_capped: service.cap.is_some(),
-            wished_floor: amount(service.wish.floor).unwrap_or(0.0),
+            wished_floor: amount(service.wish.floor, self.divided()).unwrap_or(0.0),
             floor: 0.0,
-            ceiling: amount(ceiling).unwrap_or(f64::INFINITY),
+            ceiling: amount(ceiling, self.capacity).unwrap_or(f64::INFINITY),
             effort: service.estimate.effort().max(EFFORT_LEAST),
         })
     }

@@ -139,7 +139,7 @@ fn contradictions(mode: DegradationMode, services: &[DeclaredService], faults: &
         .sum();
     if floors > 1.0 + 1e-9 && mode != DegradationMode::Bands {
         faults.other(format!(
-            "service: their floors are {:.0} % of the host together; at most 100 % can be kept. Lower one, or set degradation.mode = \"bands\", which keeps them in the order written",
+            "service: their floors are {:.0} % of the work together; at most 100 % can be kept. Lower one, or set degradation.mode = \"bands\", which keeps them in the order written",
             100.0 * floors
         ));
     }

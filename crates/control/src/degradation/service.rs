@@ -130,10 +130,11 @@ impl Service {
             && self.estimate.slowdown().is_some_and(|slowdown| slowdown > CALM)
     }
 
-    /// Returns `amount` as effort, if it is known what a request takes.
-    pub(super) fn effort_of(&self, amount: Amount, capacity: f64) -> Option<f64> {
+    /// Returns `amount` as effort, if it is known what a request takes. `host`: the effort that a
+    /// share is of.
+    pub(super) fn effort_of(&self, amount: Amount, host: f64) -> Option<f64> {
         match amount {
-            Amount::OfHost(share) => Some(share * capacity),
+            Amount::OfHost(share) => Some(share * host),
             Amount::PerSecond(rate) => self.estimate.service().map(|(_, work)| rate * work),
         }
     }

@@ -195,6 +195,49 @@ fn a_high_floor_leaves_the_others_what_is_not_promised() {
 }
 
 #[test]
+fn a_floor_in_percent_is_of_what_the_host_does_now() {
+    let floor = ServiceWish { floor: Some(Amount::OfHost(0.8)), ..ServiceWish::default() };
+    let mut law = law(DegradationMode::Bands, &[floor, ServiceWish::default()]);
+    shop().play(&mut law, 0.0, 60.0);
+    // Somebody else takes half of the machine: what was 80 % is more than all that is left.
+    Host { cores: 1.0, ..shop() }.play(&mut law, 60.0, 60.0);
+    let share = law.standing(A).effort;
+    assert!((0.8..0.93).contains(&share), "{share} of one core");
+}
+
+#[test]
+fn work_that_is_unknown_is_not_divided() {
+    let floor = ServiceWish { floor: Some(Amount::OfHost(0.5)), ..ServiceWish::default() };
+    let mut law = law(DegradationMode::Bands, &[floor, ServiceWish::default(), ServiceWish::default()]);
+    // Twenty that wait for something else, of whom nobody knows what they take alone.
+    let sample = ServiceSample {
+        seconds: 0.25,
+        inside_seconds: 5.0,
+        spent_seconds: 5.0,
+        answered: 5.0,
+        answered_seconds: 5.0,
+        work_seconds: 5.0,
+        ..ServiceSample::default()
+    };
+    for step in 1..=240 {
+        let mut inputs = shop().inputs(&Host::caps(&law)[..2], 0.25);
+        inputs.push(ServiceInput { sample, slots: f64::INFINITY });
+        law.on_tick(at(0.25 * f64::from(step)), &inputs, 60.0, false, &mut vec![]);
+    }
+    let share = law.standing(A).effort / 2.0;
+    assert!((0.5..0.62).contains(&share) && law.capacity() < 2.1, "{share}, {}", law.capacity());
+}
+
+#[test]
+fn what_floors_leave_nothing_gives_way_step_by_step() {
+    let floor = ServiceWish { floor: Some(Amount::PerSecond(1200.0)), ..ServiceWish::default() };
+    let mut law = law(DegradationMode::Bands, &[floor, ServiceWish::default()]);
+    let records = shop().play(&mut law, 0.0, 30.0);
+    let falls: Vec<f64> = records.iter().filter(|it| it.old > 0.0).map(|it| it.new / it.old).collect();
+    assert!(falls.len() > 5 && falls.iter().all(|fall| *fall > 0.6), "{falls:?}");
+}
+
+#[test]
 fn requests_that_hang_or_fail_are_no_work_of_the_host() {
     let mut law = law(DegradationMode::Slowdown, &slowdowns(&[1.0, 1.0]));
     let mut records = vec![];

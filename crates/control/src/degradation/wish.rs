@@ -1,11 +1,12 @@
 //! What is wished for: how much each service may be slowed, and what it keeps.
 
-/// An amount of a service: completions per second, or a share of what the host can do.
+/// An amount of a service: completions per second, or a share of the host's work.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Amount {
     /// Completions per second; above 0.
     PerSecond(f64),
-    /// Share of the work the host does at its best, above 0, at most 1.
+    /// Share of the host's work, above 0, at most 1: a floor is of what all services do, a ceiling of
+    /// what they do at their best.
     OfHost(f64),
 }
 

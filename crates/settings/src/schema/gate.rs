@@ -212,13 +212,13 @@ pub(super) const SERVICE: Section = Section {
             "floor",
             Amount,
             Unset { means: "nothing is kept for it", example: "\"30 %\"" },
-            "What it gets before the others, as long as it asks for that much: completions per second (\"40/s\"), or a share of the most that all services together have done, in processor seconds (\"30 %\").",
+            "What it gets before the others, as long as it asks for that much: completions per second (\"40/s\"), or a share of the processor seconds that all services together use (\"30 %\").",
         ),
         key(
             "ceiling",
             Amount,
             Unset { means: "no bound", example: "\"60 %\"" },
-            "What it never gets more than, written as floor is, even if nobody else needs the rest.",
+            "What it never gets more than, even if nobody else needs the rest: completions per second (\"40/s\"), or a share of the most processor seconds that all services together have used (\"60 %\").",
         ),
         key(
             "alone",
