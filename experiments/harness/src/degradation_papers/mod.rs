@@ -1,10 +1,13 @@
 //! `degradation-papers`: what becomes of a light job beside heavy ones on four operating systems,
-//! and what pauses in the heavy one do for it; simulated, beside the paper's own numbers.
+//! what pauses in the heavy one do for it, and what one declared wish does; simulated, beside the
+//! paper's own numbers.
 
+mod declared;
 mod draw;
 mod systems;
 mod tell;
 
+use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
 
@@ -17,6 +20,7 @@ use crate::common::folder;
 use crate::parallel;
 use crate::trouble::{Result, Trouble, While};
 use crate::{claims, data};
+use declared::Declared;
 use systems::{Place, Setting, System};
 
 const NAME: &str = "degradation-papers";
@@ -34,7 +38,8 @@ const SEEDS: u64 = 5;
 ///
 /// Figures 1 to 8 and tables 1 to 3 of the second paper, played in the simulator: thirty clients
 /// that ask for a short computation beside one to forty that parse an XML file, on a model of four
-/// systems that differ in what a job costs and in how the way in suffers from crowding.
+/// systems that differ in what a job costs and in how the way in suffers from crowding. Then what
+/// that paper wished for: one declared ratio of slowdowns, held on all four.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
     /// Folder for data and figures [default: the experiment's own; with --quick one under target/]
@@ -53,6 +58,7 @@ pub(crate) struct Options {
 struct Data {
     seeds: u64,
     cells: Vec<Cell>,
+    declared: Vec<Declared>,
 }
 
 /// What came of one setting.
@@ -98,6 +104,11 @@ impl Data {
     }
 }
 
+/// Writes a row of a table.
+fn row(out: &mut String, cells: &[String]) {
+    let _ = writeln!(out, "| {} |", cells.join(" | "));
+}
+
 fn middle(counts: &[u64]) -> f64 {
     median(&counts.iter().map(|count| *count as f64).collect::<Vec<f64>>())
 }
@@ -132,10 +143,13 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     fs::create_dir_all(out.join("data")).trouble(out.display())?;
     let path = out.join("data/result.json");
     let data = data::measured(&path, NAME, options.redraw, || {
-        if options.quick { play(Times::QUICK, 1) } else { play(Times::PAPER, SEEDS) }
+        let (times, seeds) = if options.quick { (Times::QUICK, 1) } else { (Times::PAPER, SEEDS) };
+        let declared = declared::play(if options.quick { 10.0 } else { 1.0 }, seeds)?;
+        Ok(Data { seeds, cells: play(times, seeds)?, declared })
     })?;
     draw::company(&data, &out.join("figure.svg"))?;
     draw::pauses(&data, &out.join("pauses.svg"))?;
+    declared::draw(&data.declared, &out.join("declared.svg"))?;
     data::write(&out.join("table.md"), &tell::text(&data))?;
     let claims = tell::claims(&data);
     print!("{}{}", tell::tables(&data), claims::text(&claims));
@@ -161,7 +175,7 @@ fn settings(times: Times) -> Vec<Setting> {
     System::ALL.into_iter().flat_map(of).collect()
 }
 
-fn play(times: Times, seeds: u64) -> Result<Data> {
+fn play(times: Times, seeds: u64) -> Result<Vec<Cell>> {
     let laws = Laws::parse("none").map_err(Trouble::Usage)?;
     let settings = settings(times);
     let scenarios = settings.iter().map(|setting| setting.scenario()).collect::<Result<Vec<_>>>()?;
@@ -173,7 +187,7 @@ fn play(times: Times, seeds: u64) -> Result<Data> {
         .collect::<std::result::Result<Vec<RunResult>, _>>()
         .map_err(|violation| Trouble::Failed(violation.to_string()))?;
     let cells = settings.into_iter().zip(results.chunks(seeds as usize));
-    Ok(Data { seeds, cells: cells.map(|(setting, results)| cell(setting, results)).collect() })
+    Ok(cells.map(|(setting, results)| cell(setting, results)).collect())
 }
 
 fn cell(setting: Setting, results: &[RunResult]) -> Cell {
@@ -203,7 +217,7 @@ mod tests {
         let table = fs::read_to_string(place.path().join("table.md")).unwrap();
         for system in System::ALL {
             assert!(table.contains(system.words()), "{table}");
-            for figure in ["figure.svg", "pauses.svg"] {
+            for figure in ["figure.svg", "pauses.svg", "declared.svg"] {
                 let drawn = fs::read_to_string(place.path().join(figure)).unwrap();
                 assert!(drawn.contains(system.words()), "{figure}");
             }

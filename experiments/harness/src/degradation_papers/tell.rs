@@ -1,11 +1,9 @@
 //! The tables, each beside the paper's own numbers, and what was to hold.
 
-use std::fmt::Write;
-
 use suimon_statistics::median;
 
 use super::systems::{Place, Setting, System};
-use super::{Cell, Data, HEAVY, LIGHT, NAME, PAUSES, PAUSING, Times};
+use super::{Cell, Data, HEAVY, LIGHT, NAME, PAUSES, PAUSING, Times, declared, row};
 use crate::claims::{self, Claim};
 
 pub(super) fn text(data: &Data) -> String {
@@ -18,7 +16,8 @@ pub(super) fn text(data: &Data) -> String {
 }
 
 pub(super) fn tables(data: &Data) -> String {
-    [alone(data), both(data), company(data), pauses(data), accept(data)].concat()
+    [alone(data), both(data), company(data), pauses(data), accept(data), declared::table(&data.declared)]
+        .concat()
 }
 
 /// Table 2, from which the costs of the jobs were taken.
@@ -177,7 +176,7 @@ pub(super) fn claims(data: &Data) -> Vec<Claim> {
             (light / 2.0..=light * 2.0).contains(&ratio),
         )
     });
-    falls.chain(paused).collect()
+    falls.chain(paused).chain(declared::claims(&data.declared)).collect()
 }
 
 /// Returns jobs A beside 40 clients for B, relative to beside 1.
@@ -202,8 +201,4 @@ fn percent(ratio: f64) -> String {
 fn counts(counts: &[u64]) -> String {
     let (least, most) = (counts.iter().min().unwrap_or(&0), counts.iter().max().unwrap_or(&0));
     format!("{:.0} ({least}–{most})", super::middle(counts))
-}
-
-fn row(out: &mut String, cells: &[String]) {
-    let _ = writeln!(out, "| {} |", cells.join(" | "));
 }
