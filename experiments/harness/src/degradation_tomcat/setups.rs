@@ -32,7 +32,7 @@ pub(super) enum Setup {
     Pause(f64),
     /// Suimon, the heavy one slowed so many times as much as the light one.
     Ratio(f64),
-    /// Suimon, so much of the host kept for the light one.
+    /// Suimon, so much of the work kept for the light one.
     Floor(f64),
     /// HAProxy, so many requests of the light and of the heavy service at once.
     HaproxySplit(u32, u32),

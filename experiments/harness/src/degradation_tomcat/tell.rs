@@ -13,6 +13,8 @@ use crate::claims::{self, Claim};
 const WINDOW: usize = 10;
 /// How far the reached ratio may be from the wish.
 const RATIO_MAX: f64 = 0.15;
+/// Seconds before and after one over which heavy jobs are spread.
+const SPREAD: usize = 2;
 /// Share of the seconds in which a floor must be kept.
 const FLOOR_KEPT: f64 = 0.95;
 /// Share of the uncontrolled effort that must be left.
@@ -20,11 +22,7 @@ const EFFORT_MIN: f64 = 0.95;
 
 /// Returns the values of a setup in all rounds in which it was measured.
 pub(super) fn per_round(data: &Data, setup: Setup, of: fn(&Round, &Cell) -> f64) -> Vec<f64> {
-    let in_round = |round: &Round| {
-        let cell = round.cells.iter().find(|cell| cell.setup == setup)?;
-        Some(of(round, cell))
-    };
-    data.rounds.iter().filter_map(in_round).collect()
+    cells(data, setup).map(|(round, cell)| of(round, cell)).collect()
 }
 
 /// Light jobs ÷ those of the core without heavy ones.
@@ -55,12 +53,37 @@ pub(super) fn ratio(round: &Round, cell: &Cell) -> f64 {
     median(&cell.seconds.chunks_exact(WINDOW).map(window).collect::<Vec<_>>())
 }
 
-/// The share of the seconds in which the light jobs done are at least this share of what they could
-/// be.
+/// The share of the seconds in which light jobs are at least this share of the work done. What the
+/// core does varies from second to second, and a share of that is what was wished for. A heavy job
+/// is in the application for seconds, and counts in those around its end. A second without light
+/// jobs is none in which they are kept.
 fn kept(round: &Round, cell: &Cell, floor: f64) -> f64 {
+    let heavy_alone_s = round.alone().1;
+    let work = |second: usize| {
+        let end = (second + SPREAD + 1).min(cell.seconds.len());
+        let around = &cell.seconds[second.saturating_sub(SPREAD)..end];
+        let heavy: u32 = around.iter().map(|(_, heavy)| heavy).sum();
+        let heavy = f64::from(heavy) / around.len() as f64 * heavy_alone_s;
+        (f64::from(cell.seconds[second].0) / round.light_most_per_s, heavy)
+    };
+    let is_kept = |second: &usize| {
+        let (light, heavy) = work(*second);
+        light > 0.0 && light >= floor * (light + heavy)
+    };
+    (0..cell.seconds.len()).filter(is_kept).count() as f64 / cell.seconds.len().max(1) as f64
+}
+
+/// The share of the seconds with as many light jobs as this share of what the clients get through
+/// Suimon when no heavy one is asked for.
+fn kept_of_most(round: &Round, cell: &Cell, floor: f64) -> f64 {
     let least = floor * round.light_most_through_per_s;
     let above = cell.seconds.iter().filter(|(light, _)| f64::from(*light) >= least).count();
     above as f64 / cell.seconds.len().max(1) as f64
+}
+
+/// Light jobs as a share of the work of both.
+fn share_of_work(round: &Round, cell: &Cell) -> f64 {
+    light_share(round, cell) / effort(round, cell)
 }
 
 pub(super) fn text(data: &Data) -> String {
@@ -76,7 +99,7 @@ pub(super) fn text(data: &Data) -> String {
 }
 
 pub(super) fn tables(data: &Data) -> String {
-    [alone(data), setups(data), changed(data)].concat()
+    [alone(data), setups(data), floors(data), changed(data)].concat()
 }
 
 fn alone(data: &Data) -> String {
@@ -121,6 +144,42 @@ fn setups(data: &Data) -> String {
         );
     }
     out
+}
+
+fn floors(data: &Data) -> String {
+    let mut out = String::from(
+        "\n## Floors\n\n*Of the work*: light jobs as a share of what the core does for both. *Kept*: seconds in which that is at least\nthe floor, heavy jobs spread over five seconds. *Of most*: seconds with as many light jobs as that share of what\nthirty clients get through Suimon without heavy ones, at the beginning of the round; the core is slower or faster\nthan then.\n\n| floor | of the work | kept | of most |\n|---|--:|--:|--:|\n",
+    );
+    for (setup, floor) in floors_set() {
+        let each = |of: fn(&Round, &Cell, f64) -> f64| {
+            let kept = cells(data, setup).map(|(round, cell)| 100.0 * of(round, cell, floor));
+            spread(&kept.collect::<Vec<_>>(), 0)
+        };
+        let _ = writeln!(
+            out,
+            "| {:.0} % | {} | {} % | {} % |",
+            100.0 * floor,
+            spread(&per_round(data, setup, share_of_work), 2),
+            each(kept),
+            each(kept_of_most)
+        );
+    }
+    out
+}
+
+/// Returns the setups with a floor, and the floor.
+fn floors_set() -> impl Iterator<Item = (Setup, f64)> {
+    Setup::ALL.into_iter().filter_map(|setup| match setup {
+        Setup::Floor(floor) => Some((setup, floor)),
+        _ => None,
+    })
+}
+
+/// Returns the cells of a setup, each with its round.
+fn cells(data: &Data, setup: Setup) -> impl Iterator<Item = (&Round, &Cell)> {
+    data.rounds
+        .iter()
+        .filter_map(move |round| Some((round, round.cells.iter().find(|cell| cell.setup == setup)?)))
 }
 
 fn changed(data: &Data) -> String {
@@ -176,14 +235,11 @@ pub(super) fn claims(data: &Data) -> Vec<Claim> {
                 ));
             }
             Setup::Floor(floor) => {
-                let kept = data.rounds.iter().filter_map(|round| {
-                    let cell = round.cells.iter().find(|cell| cell.setup == setup)?;
-                    Some(kept(round, cell, floor))
-                });
+                let kept = cells(data, setup).map(|(round, cell)| kept(round, cell, floor));
                 let kept = median(&kept.collect::<Vec<_>>());
                 claims.push(Claim::new(
                     format!(
-                        "floor = {:.0} %: kept in 95 % of the seconds ({:.0} %)",
+                        "floor = {:.0} %: light jobs have that share of the work in 95 % of the seconds ({:.0} %)",
                         100.0 * floor,
                         100.0 * kept
                     ),
