@@ -39,6 +39,8 @@ const ALONE_S: u32 = 5;
 /// often, in turns: what a job takes drifts on a shared machine.
 const LEARNS_S: u32 = 10;
 const LEARN_TURNS: u32 = 6;
+/// Seconds for which thirty clients ask for light jobs alone, at the beginning of a round.
+const MOST_S: u32 = 20;
 /// Seconds from the beginning of the load that do not count.
 const SETTLE_S: u64 = 20;
 /// How long a request may take.
@@ -97,13 +99,19 @@ impl Round {
     /// Returns the seconds of a light and of a heavy request alone: the medians of all that was
     /// measured in the round. One measurement of some seconds is off by half now and then.
     fn alone(&self) -> (f64, f64) {
-        let pooled = |own: f64, of: fn(&Cell) -> f64| {
-            median(&self.cells.iter().map(of).chain([own]).collect::<Vec<_>>())
-        };
         (
-            pooled(self.light_alone_s, |cell| cell.light_alone_s),
-            pooled(self.heavy_alone_s, |cell| cell.heavy_alone_s),
+            self.pooled(self.light_alone_s, |cell| cell.light_alone_s),
+            self.pooled(self.heavy_alone_s, |cell| cell.heavy_alone_s),
         )
+    }
+
+    /// Returns the light jobs per second of thirty clients without heavy ones, straight, likewise.
+    fn light_most(&self) -> f64 {
+        self.pooled(self.light_most_per_s, |cell| cell.light_most_per_s)
+    }
+
+    fn pooled(&self, own: f64, of: fn(&Cell) -> f64) -> f64 {
+        median(&self.cells.iter().map(of).chain([own]).collect::<Vec<_>>())
     }
 }
 
@@ -114,6 +122,8 @@ struct Cell {
     /// Mean seconds of a request alone, straight to the application, just before.
     light_alone_s: f64,
     heavy_alone_s: f64,
+    /// Light jobs per second of thirty clients without heavy ones, straight, just before.
+    light_most_per_s: f64,
     light: Side,
     heavy: Side,
     /// Light and heavy jobs done, second by second, settling left out.
@@ -239,24 +249,26 @@ fn alone(common: &Common, folder: &Path, to: SocketAddr, seconds: u32) -> Result
 fn begin(common: &Common, shop: &OpenShop) -> Result<Round> {
     let folder = folder(common, "alone")?;
     let (light_alone_s, heavy_alone_s) = alone(common, &folder, shop.address, ALONE_S)?;
-    let most = |setup: Setup| {
-        let Some(gateway) = setup.start(common, &folder, shop.address, None)? else {
-            return failed(format!("{}: is not installed", setup.words()));
-        };
-        alone(common, &folder, gateway.address, ALONE_S)?;
-        let seconds = if common.quick { 4 } else { 20 };
-        let load = Load { heavy: HEAVY.into(), heavy_clients: vec![0], settle_s: 5, seconds };
-        let report = load.play(common, &folder, gateway.address, |_| Ok(()))?;
-        let light = report.points.iter().find_map(|point| point.light.as_ref());
-        light.map(|light| light.per_second).ok_or_else(|| Trouble::Failed("no light job was done".into()))
+    let Some(gateway) = Setup::Limits.start(common, &folder, shop.address, None)? else {
+        return failed("the gateway did not start");
     };
+    alone(common, &folder, gateway.address, ALONE_S)?;
     Ok(Round {
         light_alone_s,
         heavy_alone_s,
-        light_most_per_s: most(Setup::Uncontrolled)?,
-        light_most_through_per_s: most(Setup::Limits)?,
+        light_most_per_s: light_most(common, &folder, shop.address, MOST_S)?,
+        light_most_through_per_s: light_most(common, &folder, gateway.address, MOST_S)?,
         cells: vec![],
     })
+}
+
+/// Returns the light jobs per second that thirty clients get without heavy ones, in so many seconds.
+fn light_most(common: &Common, folder: &Path, to: SocketAddr, seconds: u32) -> Result<f64> {
+    let seconds = if common.quick { seconds.min(4) } else { seconds };
+    let load = Load { heavy: HEAVY.into(), heavy_clients: vec![0], settle_s: 2, seconds };
+    let report = load.play(common, folder, to, |_| Ok(()))?;
+    let light = report.points.iter().find_map(|point| point.light.as_ref());
+    light.map(|light| light.per_second).ok_or_else(|| Trouble::Failed("no light job was done".into()))
 }
 
 /// Lets Suimon learn what each job takes alone, and returns the file that it leaves.
@@ -289,6 +301,7 @@ fn cell(
         return Ok(None);
     };
     let (light_alone_s, heavy_alone_s) = alone(common, &folder, shop.address, ALONE_S)?;
+    let light_most_per_s = light_most(common, &folder, shop.address, ALONE_S)?;
     alone(common, &folder, gateway.address, ALONE_S)?;
     let load = Load {
         heavy: setup.heavy(),
@@ -309,6 +322,7 @@ fn cell(
         setup,
         light_alone_s,
         heavy_alone_s,
+        light_most_per_s,
         light: Side::of(point.light.as_ref()),
         heavy: Side::of(point.heavy.as_ref()),
         seconds: counted.map(|second| (second.light, second.heavy)).collect(),

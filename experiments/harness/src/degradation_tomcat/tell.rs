@@ -27,7 +27,7 @@ pub(super) fn per_round(data: &Data, setup: Setup, of: fn(&Round, &Cell) -> f64)
 
 /// Light jobs ÷ those of the core without heavy ones.
 pub(super) fn light_share(round: &Round, cell: &Cell) -> f64 {
-    cell.light.per_s / round.light_most_per_s
+    cell.light.per_s / round.light_most()
 }
 
 /// Heavy jobs ÷ those that the core does one after the other.
@@ -64,7 +64,7 @@ fn kept(round: &Round, cell: &Cell, floor: f64) -> f64 {
         let around = &cell.seconds[second.saturating_sub(SPREAD)..end];
         let heavy: u32 = around.iter().map(|(_, heavy)| heavy).sum();
         let heavy = f64::from(heavy) / around.len() as f64 * heavy_alone_s;
-        (f64::from(cell.seconds[second].0) / round.light_most_per_s, heavy)
+        (f64::from(cell.seconds[second].0) / round.light_most(), heavy)
     };
     let is_kept = |second: &usize| {
         let (light, heavy) = work(*second);
@@ -109,7 +109,7 @@ fn alone(data: &Data) -> String {
     format!(
         "\n## Each job by itself\n\n| | |\n|---|--:|\n| light job, one at a time | {} ms |\n| light jobs of {LIGHT_CLIENTS} clients | {} /s |\n| the same through Suimon | {} /s |\n| heavy job, one at a time | {} ms |\n",
         of(|round| 1e3 * round.alone().0, 2),
-        of(|round| round.light_most_per_s, 0),
+        of(Round::light_most, 0),
         of(|round| round.light_most_through_per_s, 0),
         of(|round| 1e3 * round.alone().1, 0),
     )
