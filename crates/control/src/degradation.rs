@@ -367,6 +367,11 @@ impl Degradation {
                 let is_unknown = service.estimate.is_active() && service.estimate.slowdown().is_none();
                 if is_unknown {
                     service.binding = Binding::Unknown;
+                } else if let Some(old) = service.cap.filter(|_| !service.estimate.is_active()) {
+                    // A cap that is left behind would meet the first who come back.
+                    service.raise_without_need();
+                    changed = true;
+                    out.push(service.record(now, ServiceId(index as u32), old, None));
                 }
                 continue;
             };
@@ -391,7 +396,7 @@ impl Degradation {
             let (old, new) = (before.unwrap_or(0.0), service.cap.unwrap_or(0.0));
             changed |= before != service.cap;
             if (new - old).abs() > TOLD * old.max(new) {
-                out.push(service.record(now, ServiceId(index as u32), old, &need));
+                out.push(service.record(now, ServiceId(index as u32), old, Some(&need)));
             }
         }
         self.tell_out_of_reach(&needs);

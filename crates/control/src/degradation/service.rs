@@ -1,5 +1,6 @@
 //! One service: its cap, how it moves, and when it is given up.
 
+use super::COMMON_RISE;
 use super::binding::Binding;
 use super::estimate::{Estimate, ServiceSample};
 use super::wish::{Amount, DegradationMode, ServiceWish};
@@ -234,7 +235,15 @@ impl Service {
         self.cap = None;
     }
 
-    pub(super) fn record(&self, at: Instant, id: ServiceId, old: f64, need: &Need) -> Record {
+    /// Raises the cap of a service at which nobody is, and ends it where it holds nobody any more.
+    pub(super) fn raise_without_need(&mut self) {
+        self.cap = self.cap.map(|cap| cap * exp(COMMON_RISE)).filter(|cap| *cap < 1.0);
+        if self.cap.is_none() {
+            (self.binding, self.effect) = (Binding::Free, None);
+        }
+    }
+
+    pub(super) fn record(&self, at: Instant, id: ServiceId, old: f64, need: Option<&Need>) -> Record {
         let reason = match (self.binding, self.cap) {
             (Binding::NoEffect, _) => Reason::CapNoEffect,
             (_, None) => Reason::CapGone,
@@ -244,12 +253,13 @@ impl Service {
             (_, Some(cap)) if cap < old || old == 0.0 => Reason::CapLowered,
             (_, Some(_)) => Reason::CapRaised,
         };
-        let signals = Signals::none()
-            .with("slowdown", need.slowdown)
-            .with("behind", need.error)
-            .with("effort", need.effort)
-            .with("inside", self.estimate.inside())
-            .with("waiting", self.estimate.waiting());
+        let told = need.map_or(Signals::none(), |need| {
+            Signals::none()
+                .with("slowdown", need.slowdown)
+                .with("behind", need.error)
+                .with("effort", need.effort)
+        });
+        let signals = told.with("inside", self.estimate.inside()).with("waiting", self.estimate.waiting());
         let new = self.cap.unwrap_or(0.0);
         Record { at, subject: Subject::Service(id), quantity: Quantity::Cap, old, new, reason, signals }
     }

@@ -166,6 +166,26 @@ fn a_ceiling_stays_where_it_is_while_nobody_else_asks_for_anything() {
 }
 
 #[test]
+fn a_cap_does_not_wait_for_those_who_come_back() {
+    let floor = ServiceWish { floor: Some(Amount::OfHost(0.9)), ..ServiceWish::default() };
+    let mut law = law(DegradationMode::Bands, &[floor, ServiceWish::default()]);
+    let few = Clients { number: 3.0, ..shop().clients[0] };
+    Host { cores: 2.0, clients: vec![few, shop().clients[1]] }.play(&mut law, 0.0, 60.0);
+    assert!(law.cap(B).is_some_and(|cap| cap < 0.5), "{:?}", law.cap(B));
+    let mut records = vec![];
+    for second in 61..=120 {
+        let nobody = ServiceInput {
+            sample: ServiceSample { seconds: 1.0, ..ServiceSample::default() },
+            slots: f64::INFINITY,
+        };
+        law.on_tick(at(f64::from(second)), &[nobody, nobody], 60.0, false, &mut records);
+    }
+    assert_eq!(Host::caps(&law), [None, None]);
+    let reasons: Vec<Reason> = records.iter().map(|record| record.reason).collect();
+    assert!(reasons.contains(&Reason::CapRaised) && reasons.contains(&Reason::CapGone), "{reasons:?}");
+}
+
+#[test]
 fn what_its_ceiling_held_is_helped_again_once_others_take_its_place() {
     let held = ServiceWish {
         floor: Some(Amount::OfHost(0.4)),
