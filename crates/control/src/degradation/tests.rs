@@ -497,7 +497,7 @@ mod properties {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
+        #![proptest_config(ProptestConfig::with_cases(256))]
 
         /// Whatever is wished for: caps are numbers that can be held, whoever waits is served, and the
         /// host has something to do.
@@ -513,16 +513,18 @@ mod properties {
             let host = Host { cores: cores.into(), clients };
             let mut law = law(mode, &wishes);
             let records = host.play(&mut law, 0.0, 120.0);
-            let mut effort = 0.0;
+            // What is done under these caps, and not what the law has seen of it so far.
+            let done = host.inputs(&Host::caps(&law), 1.0);
             for id in (0..law.len() as u32).map(ServiceId) {
                 let standing = law.standing(id);
                 prop_assert!(standing.effort.is_finite() && standing.rate.is_finite());
                 let least = standing.cap.unwrap_or(1.0).min(1.0);
                 prop_assert!((CAP_LEAST..=1.0).contains(&least), "{:?}", standing.cap);
-                // One at a time, and after each the pause of the cap: so often at least.
-                let bound = host.clients[id.index()].work * f64::from(cores).max(1.0) * 60.0 / least;
-                prop_assert!(standing.rate >= 0.5 / bound, "{} per second, cap {:?}", standing.rate, standing.cap);
-                effort += standing.effort;
+                // One at a time beside all others, and after each the pause of the cap: so often at least.
+                let all: f64 = host.clients.iter().map(|clients| clients.number).sum();
+                let bound = host.clients[id.index()].work * f64::from(cores).max(1.0) * all.max(60.0) / least;
+                let rate = done[id.index()].sample.answered;
+                prop_assert!(rate >= 0.5 / bound, "{rate} per second, cap {:?}", standing.cap);
             }
             if mode == DegradationMode::Off {
                 prop_assert_eq!(records, []);
@@ -535,3 +537,4 @@ mod properties {
         }
     }
 }
+            let effort: f64 = done.iter().map(|input| input.sample.work_seconds).sum();
