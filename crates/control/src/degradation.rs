@@ -314,7 +314,9 @@ impl Degradation {
         let is_short = self.services.iter().any(Service::is_slowed_by_the_host);
         self.short_windows = if is_short { self.short_windows.saturating_add(1) } else { 0 };
         self.was_short |= self.short_windows >= WINDOWS_TOLD;
-        let kept = if is_short { exp(-passed / CAPACITY_MEMORY) } else { 1.0 };
+        // A ceiling must not shrink with itself, whoever else is slow.
+        let is_held = self.services.iter().any(|service| service.binding == Binding::Ceiling);
+        let kept = if is_short && !is_held { exp(-passed / CAPACITY_MEMORY) } else { 1.0 };
         self.capacity = (self.capacity * kept).max(smooth);
         self.effort = Some(smooth);
     }
@@ -385,7 +387,10 @@ impl Degradation {
                 step = Some(step.unwrap_or(0.0) + COMMON_RISE);
             }
             if let Some(rise) = idle.filter(|_| binding != Binding::Ceiling) {
-                (step, binding) = (Some(step.unwrap_or(0.0).max(rise)), Binding::Idle);
+                // Up to its ceiling, not over it.
+                let left = ln(need.ceiling / need.effort);
+                let reason = if left < rise { Binding::Ceiling } else { Binding::Idle };
+                (step, binding) = (Some(step.unwrap_or(0.0).max(rise.min(left))), reason);
             }
             let service = &mut self.services[index];
             if late == Some(index) && step.is_none_or(|step| step > -LAG_STEP) {

@@ -186,6 +186,35 @@ fn a_cap_does_not_wait_for_those_who_come_back() {
 }
 
 #[test]
+fn a_ceiling_holds_beside_one_that_is_slow_for_its_own_reason_and_does_not_shrink() {
+    let half = ServiceWish { ceiling: Some(Amount::OfHost(0.5)), ..ServiceWish::default() };
+    let mut law = law(DegradationMode::Shares, &[ServiceWish::default(), half]);
+    shop().play(&mut law, 0.0, 60.0);
+    let before = law.capacity();
+    // One chat of 12 s at a time, which would take 6 s alone and computes for next to none of it.
+    let exports = Host { cores: 2.0, clients: vec![shop().clients[1]] };
+    let chat = ServiceSample {
+        seconds: 1.0,
+        inside_seconds: 1.0,
+        spent_seconds: 1.0,
+        answered: 1.0 / 12.0,
+        answered_seconds: 1.0,
+        known: 1.0 / 12.0,
+        known_seconds: 1.0,
+        alone_seconds: 0.5,
+        work_seconds: 0.005,
+        ..ServiceSample::default()
+    };
+    for second in 61..=3660 {
+        let mut inputs = exports.inputs(&Host::caps(&law)[1..], 1.0);
+        inputs.insert(0, ServiceInput { sample: chat, slots: f64::INFINITY });
+        law.on_tick(at(f64::from(second)), &inputs, 60.0, false, &mut vec![]);
+    }
+    let share = law.standing(B).effort / before;
+    assert!((0.4..0.6).contains(&share), "{share} of what the host could do an hour ago");
+}
+
+#[test]
 fn what_its_ceiling_held_is_helped_again_once_others_take_its_place() {
     let held = ServiceWish {
         floor: Some(Amount::OfHost(0.4)),
@@ -529,6 +558,7 @@ mod properties {
             if mode == DegradationMode::Off {
                 prop_assert_eq!(records, []);
             }
+            let effort: f64 = done.iter().map(|input| input.sample.work_seconds).sum();
             let asked = host.clients.iter().map(|clients| clients.number).sum::<f64>().min(f64::from(cores));
             let is_ceiling = wishes.iter().any(|wish| wish.ceiling.is_some());
             if !is_ceiling || matches!(mode, DegradationMode::Off) {
@@ -537,4 +567,3 @@ mod properties {
         }
     }
 }
-            let effort: f64 = done.iter().map(|input| input.sample.work_seconds).sum();
