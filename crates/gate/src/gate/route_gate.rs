@@ -68,9 +68,11 @@ impl Route {
         self.ended_at.map_or(0.0, |at| 1.0 / now.secs_since(at).max(VIEW_SECONDS))
     }
 
-    /// Takes note of a request that had a core of its own for `service` seconds.
+    /// Takes note of a request that had a core of its own for `service` seconds. Its weight goes by
+    /// what such requests usually take: by its own, a long one would count for more than a short one.
     pub(super) fn was_alone(&mut self, service: f64) {
-        self.took_alone.fold_at_least(service, (service / ALONE_MEMORY).min(TOOK_WEIGHT));
+        let usual = self.took_alone.mean().unwrap_or(service);
+        self.took_alone.fold_at_least(service, (usual / ALONE_MEMORY).min(TOOK_WEIGHT));
     }
 
     /// Returns a route without any request, as `meter` has just begun to measure it.

@@ -196,6 +196,19 @@ fn who_leaves_during_a_pause_is_gone_and_costs_its_session_nothing() {
 }
 
 #[test]
+fn one_long_answer_among_short_ones_is_one_of_many() {
+    let (gate, route, _) = fixed(5);
+    let mut route = gate.routes.into_iter().nth(route.index()).expect("it was declared");
+    (0..1000).for_each(|_| route.was_alone(0.002));
+    route.was_alone(3.0);
+    let mean = route.took_alone.mean().expect("some were alone");
+    assert!((0.002..0.006).contains(&mean), "{mean} s, of which the mean is 0.005");
+    (0..60_000).for_each(|_| route.was_alone(0.004));
+    let mean = route.took_alone.mean().expect("some were alone");
+    assert!((0.0035..0.0045).contains(&mean), "{mean} s after two minutes in which it took 0.004");
+}
+
+#[test]
 fn quick_refusals_and_broken_uploads_do_not_look_like_speed() {
     let (mut gate, route, _) = fixed(5);
     gate.declare_services(at(0.0), Services { services: vec![service(&[route])], ..Services::default() });
