@@ -298,17 +298,14 @@ impl Gate {
             Stage::AwaitsApplication(_) => {
                 self.away.forget(request, entry.session().map(|(_, session)| session));
             }
-            // Its session has not asked for anything yet.
-            Stage::Paused(until) => self.services.leave_pause(entry.route, until, request),
+            Stage::Paused(until) => {
+                self.services.leave_pause(entry.route, until, request);
+                self.leaves_unanswered(now, &entry);
+            }
             Stage::AtRouteGate(key) => {
                 self.routes[entry.route.index()].queue.remove(key);
                 self.note_load(now, entry.route);
-                if let Some((_, session)) = entry.session() {
-                    self.sessions.waited(now, session, entry.arrived);
-                    self.sessions.came_to(session, Some(RequestTrouble::Abandoned));
-                    self.visits.unanswered();
-                    self.sessions.answered(now, session, entry.counted(), &mut self.visits);
-                }
+                self.leaves_unanswered(now, &entry);
             }
         }
         self.waiting -= 1;
@@ -317,6 +314,15 @@ impl Gate {
         self.learn_patience(&entry, now, true);
         self.admit_from_lines(now);
         self.publish();
+    }
+
+    /// Takes note that the client of a request left that its session had asked for.
+    fn leaves_unanswered(&mut self, now: Instant, request: &Request) {
+        let Some((_, session)) = request.session() else { return };
+        self.sessions.waited(now, session, request.arrived);
+        self.sessions.came_to(session, Some(RequestTrouble::Abandoned));
+        self.visits.unanswered();
+        self.sessions.answered(now, session, request.counted(), &mut self.visits);
     }
 
     /// Takes back a slot.

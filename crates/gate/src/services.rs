@@ -117,6 +117,11 @@ impl ServiceGates {
         }
     }
 
+    /// Returns whether the service of `route`, if it has one, has a pause.
+    pub(crate) fn pauses(&self, route: RouteId) -> bool {
+        self.of(route).is_some_and(|id| !self.declared.services[id.index()].pause.is_zero())
+    }
+
     /// Returns whether the pause of the service of `route` holds this request until then.
     pub(crate) fn holds(&self, route: RouteId, until: Instant, request: RequestId) -> bool {
         let gate = self.of(route).and_then(|id| self.gates.get(id.index()));

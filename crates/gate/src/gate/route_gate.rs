@@ -114,46 +114,49 @@ impl Gate {
     /// requests under way than any visitor has, and it would have to wait.
     pub(super) fn enter_as_member(&mut self, now: Instant, id: RequestId, session: SessionId) {
         let route = self.requests.get(id).expect("a request is in the table until it ends").route;
-        let has_to_wait = !self.has_own_slot(route) || self.is_held_back(now, route);
+        let has_to_wait =
+            !self.has_own_slot(route) || self.is_held_back(now, route) || self.services.pauses(route);
         if has_to_wait && self.sessions.get(session).is_some_and(Session::is_full) {
             return self.refuse(now, id, Reason::GatewayFull, None);
         }
         self.enter_application(now, id);
     }
 
-    /// Takes a request to its route, after the pause of its service, if it has one.
+    /// Takes a request to its route, after the pause of its service, if it has one. Its session has
+    /// asked for it from here on: what a pause holds counts, too.
     pub(super) fn enter_route_gate(&mut self, now: Instant, id: RequestId) {
-        let route = self.requests.get(id).expect("a request is in the table until it ends").route;
+        let entry = self.requests.get_mut(id).expect("a request is in the table until it ends");
+        let route = entry.route;
+        if let Some((_, session)) = entry.session() {
+            entry.beyond = !self.sessions.asks(now, session, route, &mut self.visits);
+        }
         if !self.pause(now, id, route) {
             self.queue_at_route(now, id);
+        }
+    }
+
+    /// Returns where a request stands in its route's queue.
+    fn position(&self, request: &Request) -> u32 {
+        let session = request.session().and_then(|(_, session)| self.sessions.get(session));
+        match session {
+            _ if request.beyond => 0,
+            Some(session) if session.checkout => u32::MAX,
+            Some(session) if self.params.order == QueueOrder::LaterInSession => {
+                PRIORITY.saturating_add(session.requests)
+            }
+            _ => PRIORITY,
         }
     }
 
     /// Queues a request at its route, and starts it if it need not wait.
     pub(super) fn queue_at_route(&mut self, now: Instant, id: RequestId) {
         let request = *self.requests.get(id).expect("a request is in the table until it ends");
-        let mut position = PRIORITY;
-        if let Some((_, session)) = request.session() {
-            let within_budget = self.sessions.asks(now, session, request.route, &mut self.visits);
-            let state = self.sessions.get(session);
-            position = match state {
-                _ if !within_budget => 0,
-                Some(state) if state.checkout => u32::MAX,
-                Some(state) => match self.params.order {
-                    QueueOrder::FirstIn => PRIORITY,
-                    QueueOrder::LaterInSession => PRIORITY.saturating_add(state.requests),
-                },
-                None => PRIORITY,
-            };
-        }
-        let is_beyond = position == 0;
         let starts_now =
             self.routes[request.route.index()].queue.is_empty() && self.has_slot(now, request.route);
-        let entry = self.requests.get_mut(id).expect("a request is in the table until it ends");
-        entry.beyond = is_beyond;
         if starts_now {
             // The size of the queue, without its trees.
-            if !is_beyond && self.law.demotes_late_requests() {
+            if !request.beyond && self.law.demotes_late_requests() {
+                let entry = self.requests.get_mut(id).expect("a request is in the table until it ends");
                 let service = self.law.service(request.route).unwrap_or(0.0);
                 entry.late = is_late(now, entry, &self.kinds, service);
             }
@@ -161,7 +164,9 @@ impl Gate {
             self.start(now, id);
             return self.note_load(now, request.route);
         }
+        let position = self.position(&request);
         let key = self.routes[request.route.index()].queue.push(position, id);
+        let entry = self.requests.get_mut(id).expect("a request is in the table until it ends");
         entry.stage = Stage::AtRouteGate(key);
         self.waiting += 1;
         self.serve_route(now, request.route);

@@ -196,6 +196,23 @@ fn who_leaves_during_a_pause_is_gone_and_costs_its_session_nothing() {
 }
 
 #[test]
+fn a_pause_holds_no_more_of_a_session_than_any_visitor_has() {
+    let (mut gate, route, kind) = fixed(5);
+    let paused = ServiceParams { pause: seconds(60.0), ..service(&[route]) };
+    gate.declare_services(at(0.0), Services { services: vec![paused], ..Services::default() });
+    for request in 0..1000 {
+        gate.handle_arrival(at(0.001 * f64::from(request)), Arrival { route, session: member(kind, 7) });
+    }
+    let refused = std::iter::from_fn(|| gate.poll_output()).filter(|it| matches!(it, Output::Refuse(_)));
+    let refused = refused.count();
+    assert_eq!((gate.services.paused(), refused), (256, 744));
+    // Those beyond what a visitor asks for go last after the pause, too.
+    gate.handle_arrival(at(2.0), Arrival { route, session: member(kind, 8) });
+    gate.handle_timeout(at(61.5));
+    assert_eq!(started(&mut gate).iter().filter(|start| gate.is_beyond(start.request)).count(), 0);
+}
+
+#[test]
 fn one_long_answer_among_short_ones_is_one_of_many() {
     let (gate, route, _) = fixed(5);
     let mut route = gate.routes.into_iter().nth(route.index()).expect("it was declared");
