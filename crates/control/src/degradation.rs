@@ -22,10 +22,9 @@
 //! logarithms. *Regimes*: a cap is not lowered while more is inside than it allows (what was
 //! started goes on), nor below what its queue needs to be served within [`service::PATIENCE_SHARE`]
 //! of the patience (mode slowdown; the wish is then reported as out of reach), unless that would
-//! take more than all its slots or the other one is not served in time either. Once a cap has come
-//! down by [`service::EFFECT_FALL`] and the one it was lowered for takes as long in the application
-//! and does no more, it is given up for a minute, the next time for two, at most for ten: that one
-//! is slow for another reason. While Σ y is below [`BUSY`] of Y, nobody waits who may start and S ÷
+//! take more than all its slots or the other one is not served in time either. A cap that does
+//! nothing for the one it was lowered for is [given up](effect): that one is slow for another
+//! reason. While Σ y is below [`BUSY`] of Y, nobody waits who may start and S ÷
 //! S0 is below [`CROWDED`], caps rise: the host is idle; for [`AFTER_IDLE`] they then fall slowly.
 //! γ is less where the window told little of what is known ([`GAIN_FRESH`]): a service of few ends
 //! is known late, and caps that do not wait for it swing. *Who moves first*: the route law owns the
@@ -38,8 +37,10 @@
 //! goal is that of the papers on degradation schemes; `docs/laws/degradation.md`.
 
 mod binding;
+mod effect;
 mod estimate;
 mod filling;
+mod need;
 mod service;
 mod wish;
 
@@ -48,8 +49,10 @@ pub use estimate::ServiceSample;
 pub use wish::{Amount, DegradationMode, ServiceWish};
 
 use crate::credit::CAP_LEAST;
+use effect::VAIN_GAP;
 use filling::{Claim, fill};
-use service::{CALM, Need, Service, VAIN_GAP, WINDOWS_TOLD};
+use need::Need;
+use service::{CALM, Service, WINDOWS_TOLD};
 use suimon_model::real::{exp, ln};
 use suimon_model::{Instant, Record, ServiceId, seconds};
 
@@ -289,7 +292,7 @@ impl Degradation {
         self.freshness = 1.0;
         for service in &mut self.services {
             let fresh = service.estimate.fold(&service.window, service.cap);
-            if service.estimate.is_active() {
+            if service.estimate.is_occupied() {
                 self.freshness = self.freshness.min(fresh);
             }
             service.window = ServiceSample::default();
@@ -305,9 +308,18 @@ impl Degradation {
         changed
     }
 
+    /// Takes note that the application is away: what happens meanwhile says nothing.
+    pub fn on_absence(&mut self, now: Instant) {
+        self.window_begin = now;
+        self.services.iter_mut().for_each(|service| service.window = ServiceSample::default());
+    }
+
     fn measure_capacity(&mut self, passed: f64) {
         let effort = self.effort_now();
         let before = self.effort.filter(|before| *before > 0.0).unwrap_or(effort);
+        // What a service does that has answered nothing in this window is known at most.
+        let is_silent = self.services.iter().any(|service| service.estimate.is_silent());
+        let effort = if is_silent { effort.min(before) } else { effort };
         let smooth = before + EFFORT_WEIGHT * (effort - before);
         // A host that has less to do than it could, or whose services are held, shows nothing of
         // what it can do at most.
@@ -364,21 +376,24 @@ impl Degradation {
             active.clone().count() > 0 && active.clone().all(|(service, _)| service.cap.is_some());
         for index in 0..self.services.len() {
             let service = &mut self.services[index];
-            service.given_up_until.take_if(|until| now >= *until);
             let Some(need) = needs[index] else {
                 let is_unknown = service.estimate.is_active() && service.estimate.slowdown().is_none();
                 if is_unknown {
                     service.binding = Binding::Unknown;
                 } else if let Some(old) = service.cap.filter(|_| !service.estimate.is_active()) {
                     // A cap that is left behind would meet the first who come back.
-                    service.raise_without_need();
+                    service.raise_without_need(now);
                     changed = true;
                     out.push(service.record(now, ServiceId(index as u32), old, None));
                 }
                 continue;
             };
             let others = needs.iter().enumerate().filter(|(other, _)| *other != index);
-            let others: Vec<Need> = others.filter_map(|(_, need)| *need).collect();
+            let mut others: Vec<Need> = others.filter_map(|(_, need)| *need).collect();
+            for other in &mut others {
+                other.is_given_up = service.effects.is_given_up(now, other.service);
+                other.is_behind &= !other.is_given_up;
+            }
             let (mut step, mut binding) = self.step_of(&need, &others);
             if matches!(binding, Binding::Split | Binding::Floor) {
                 step = step.map(|step| step.max(least));
@@ -445,7 +460,8 @@ impl Degradation {
 
     /// Returns where each active service of which enough is known is with its wish.
     fn needs(&self) -> Vec<Option<Need>> {
-        let mut needs: Vec<Option<Need>> = self.services.iter().map(|service| self.need(service)).collect();
+        let mut needs: Vec<Option<Need>> =
+            (0..).zip(&self.services).map(|(index, service)| self.need(index, service)).collect();
         let aim = self.floor_aim(&needs);
         needs.iter_mut().flatten().for_each(|need| need.floor = aim * need.wished_floor);
         match self.mode {
@@ -492,13 +508,14 @@ impl Degradation {
         FLOOR_AIM.min(1.0 + AIM_OF_REST * (all - kept).max(0.0) / kept.max(EFFORT_LEAST))
     }
 
-    fn need(&self, service: &Service) -> Option<Need> {
+    fn need(&self, index: u32, service: &Service) -> Option<Need> {
         let slowdown = service.estimate.slowdown().filter(|_| service.estimate.is_active())?;
         let amount = |amount: Option<Amount>, host: f64| amount.and_then(|it| service.effort_of(it, host));
         // A share of what is unknown holds nobody.
         let is_known = |amount: &Amount| self.was_short || matches!(amount, Amount::PerSecond(_));
         let ceiling = service.wish.ceiling.filter(is_known);
         Some(Need {
+            service: index,
             slowdown,
             response: (service.estimate.inside() + service.estimate.waiting())
                 / service.estimate.rate().max(EFFORT_LEAST),
@@ -508,6 +525,7 @@ impl Degradation {
             // What its own ceiling or a late probe holds back is nobody else's debt.
             is_behind: slowdown > CALM && !matches!(service.binding, Binding::Ceiling | Binding::Lag),
             is_capped: service.cap.is_some(),
+            is_given_up: false,
             wished_floor: amount(service.wish.floor, self.divided()).unwrap_or(0.0),
             floor: 0.0,
             ceiling: amount(ceiling, self.capacity).unwrap_or(f64::INFINITY),

@@ -196,6 +196,7 @@ impl Window {
             seconds: self.seconds,
             inside_seconds: self.in_flight_seconds,
             waiting_seconds: self.waiting_seconds,
+            ended: (self.progressed + self.failed) as f64,
             spent_seconds: self.service_seconds,
             answered,
             answered_seconds: self.answered_seconds,

@@ -6,6 +6,12 @@ use suimon_model::real::{exp, ln};
 /// Ends, or seconds if there are fewer ends, after which what was measured has lost a factor of e.
 const ENDS: f64 = 12.0;
 const MEMORY_MAX: f64 = 10.0;
+/// What was measured says nothing any more after so many seconds, and times the time in the
+/// application, in which something was there and nothing was answered, or so many ends without an
+/// answer.
+const SILENCE_MIN: f64 = 10.0;
+const SILENCE_TIMES: f64 = 5.0;
+const UNANSWERED_MAX: f64 = 20.0;
 
 /// What happened at the routes of a service over some time. Sums, so that two can be added.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -16,7 +22,9 @@ pub struct ServiceSample {
     pub inside_seconds: f64,
     /// Requests waiting at the route gates, integrated over time.
     pub waiting_seconds: f64,
-    /// Seconds in the application of all that ended.
+    /// Requests that ended, and their seconds in the application.
+    pub ended: f64,
+    /// See `ended`.
     pub spent_seconds: f64,
     /// Requests that were answered, and their seconds in the application.
     pub answered: f64,
@@ -37,6 +45,7 @@ suimon_model::saved_struct!(ServiceSample {
     seconds,
     inside_seconds,
     waiting_seconds,
+    ended,
     spent_seconds,
     answered,
     answered_seconds,
@@ -56,6 +65,7 @@ impl ServiceSample {
         self.seconds = kept * self.seconds + other.seconds;
         self.inside_seconds = kept * self.inside_seconds + other.inside_seconds;
         self.waiting_seconds = kept * self.waiting_seconds + other.waiting_seconds;
+        self.ended = kept * self.ended + other.ended;
         self.spent_seconds = kept * self.spent_seconds + other.spent_seconds;
         self.answered = kept * self.answered + other.answered;
         self.answered_seconds = kept * self.answered_seconds + other.answered_seconds;
@@ -82,9 +92,14 @@ pub(super) struct Estimate {
     recent: ServiceSample,
     inside: f64,
     waiting: f64,
+    /// In the application when something was answered last, or fewer since.
+    working: f64,
+    /// Seconds in which something was there, and ends, since something was answered.
+    silence: f64,
+    unanswered: f64,
 }
 
-suimon_model::saved_struct!(Estimate { recent, inside, waiting });
+suimon_model::saved_struct!(Estimate { recent, inside, waiting, working, silence, unanswered });
 
 impl Estimate {
     /// Takes in a window. `cap`: the one that was in force, at which a service with a queue has
@@ -97,6 +112,15 @@ impl Estimate {
         self.waiting = window.waiting();
         let least = cap.filter(|_| self.waiting > 0.5).unwrap_or(0.0);
         self.inside = window.inside().max(least);
+        if window.answered > 0.0 {
+            self.working = self.inside;
+            (self.silence, self.unanswered) = (0.0, 0.0);
+        } else {
+            // Requests that pile up without an answer are no work.
+            self.working = self.working.min(self.inside);
+            self.silence += window.inside_seconds.min(window.seconds);
+            self.unanswered += window.ended;
+        }
         1.0 - kept
     }
 
@@ -112,7 +136,20 @@ impl Estimate {
     /// Returns S / S0, its part in the application, of those of which S0 is known.
     pub(super) fn stretch(&self) -> Option<f64> {
         let ServiceSample { known_seconds, alone_seconds, .. } = self.recent;
-        (known_seconds > 0.0 && alone_seconds > 0.0).then(|| known_seconds / alone_seconds)
+        let is_known = known_seconds > 0.0 && alone_seconds > 0.0 && self.is_answered();
+        is_known.then(|| known_seconds / alone_seconds)
+    }
+
+    /// Returns whether nothing was answered in the last window, though what it does is known.
+    pub(super) fn is_silent(&self) -> bool {
+        self.silence > 0.0 && self.recent.answered > 0.0 && self.is_answered()
+    }
+
+    /// Returns whether what was measured says something still: one that hangs, or only fails, is
+    /// not known by what it did before.
+    fn is_answered(&self) -> bool {
+        let usual = self.service().map_or(0.0, |(service, _)| service);
+        self.silence <= SILENCE_MIN + SILENCE_TIMES * usual && self.unanswered < UNANSWERED_MAX
     }
 
     /// Returns ln D. The logarithm of the mean of n values lies 1/2n below that of the true mean on
@@ -153,7 +190,7 @@ impl Estimate {
     /// comes a second now.
     fn per_second(&self, amount: f64) -> f64 {
         let spent = self.recent.spent_seconds;
-        if spent > 0.0 { self.inside * amount / spent } else { 0.0 }
+        if spent > 0.0 && self.is_answered() { self.working * amount / spent } else { 0.0 }
     }
 
     pub(super) fn inside(&self) -> f64 {
@@ -164,11 +201,17 @@ impl Estimate {
         self.waiting
     }
 
-    /// Returns whether anybody is there.
+    /// Returns whether it counts: somebody is there, or enough was answered recently.
     pub(super) fn is_active(&self) -> bool {
+        self.is_occupied() || self.recent.answered >= ACTIVE_ANSWERS
+    }
+
+    /// Returns whether somebody is there.
+    pub(super) fn is_occupied(&self) -> bool {
         self.inside + self.waiting > ACTIVE_MIN
     }
 }
 
-/// Requests on average from which a service counts.
+/// Requests on average, or answers in memory, from which a service counts.
 const ACTIVE_MIN: f64 = 0.05;
+const ACTIVE_ANSWERS: f64 = 4.0;

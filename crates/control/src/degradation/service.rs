@@ -2,28 +2,20 @@
 
 use super::COMMON_RISE;
 use super::binding::Binding;
+use super::effect::Effects;
 use super::estimate::{Estimate, ServiceSample};
+use super::need::Need;
 use super::wish::{Amount, DegradationMode, ServiceWish};
 use crate::credit::CAP_LEAST;
 use suimon_model::real::exp;
-use suimon_model::{Instant, Quantity, Reason, Record, ServiceId, Signals, Subject, seconds};
+use suimon_model::{Instant, Quantity, Reason, Record, ServiceId, Signals, Subject};
 
 /// D up to which a service is not slowed.
 pub(super) const CALM: f64 = 1.25;
 /// Share of the patience within which what waits is served.
 pub(super) const PATIENCE_SHARE: f64 = 0.8;
-/// A cap that fell by this factor has had its effect if the one it was lowered for is faster by the
-/// second.
-pub(super) const EFFECT_FALL: f64 = 8.0;
-const EFFECT_LEAST: f64 = 0.1;
-/// That one is still this much further behind: else the cap only swings around where it belongs.
-pub(super) const VAIN_GAP: f64 = 0.5;
 /// Windows in a row from which it is no chance that the host is short, or a wish out of reach.
 pub(super) const WINDOWS_TOLD: u32 = 5;
-/// For how long a cap without effect is given up, seconds: at first, and at most.
-const GIVEN_UP: f64 = 60.0;
-const GIVEN_UP_MAX: f64 = 600.0;
-
 /// A service, and what the law knows of it.
 #[derive(Clone, Debug)]
 pub(super) struct Service {
@@ -33,57 +25,13 @@ pub(super) struct Service {
     pub(super) slots: f64,
     pub(super) estimate: Estimate,
     pub(super) binding: Binding,
-    /// Where the cap began, and how slow the one was that it began for; until that is judged.
-    pub(super) effect: Option<Effect>,
-    pub(super) given_up_until: Option<Instant>,
-    pub(super) given_up_for: f64,
+    /// What the cap does for others.
+    pub(super) effects: Effects,
     /// Windows in a row in which it was far behind its wish, and nobody gave way any further.
     far_behind: u32,
 }
 
-suimon_model::saved_struct!(Service {
-    wish,
-    cap,
-    window,
-    slots,
-    estimate,
-    binding,
-    effect,
-    given_up_until,
-    given_up_for,
-    far_behind
-});
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Effect {
-    cap: f64,
-    stretch: f64,
-    rate: f64,
-}
-
-suimon_model::saved_struct!(Effect { cap, stretch, rate });
-
-/// Where a service is with its wish, in a window.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Need {
-    /// D, and e of (4) or (5).
-    pub(super) slowdown: f64,
-    /// Seconds from arrival to the end, by Little's law, and completions per second.
-    pub(super) response: f64,
-    pub(super) rate: f64,
-    /// Time in the application ÷ the same alone.
-    pub(super) stretch: f64,
-    pub(super) error: f64,
-    /// Whether it is slowed at all.
-    pub(super) is_behind: bool,
-    /// Whether it has a cap.
-    pub(super) is_capped: bool,
-    /// Its floor as effort, none: 0, and what is aimed at for it; its ceiling, none: infinite.
-    pub(super) wished_floor: f64,
-    pub(super) floor: f64,
-    pub(super) ceiling: f64,
-    pub(super) effort: f64,
-}
+suimon_model::saved_struct!(Service { wish, cap, window, slots, estimate, binding, effects, far_behind });
 
 impl Service {
     pub(super) fn new(wish: ServiceWish) -> Self {
@@ -94,9 +42,7 @@ impl Service {
             slots: f64::INFINITY,
             estimate: Estimate::default(),
             binding: Binding::Free,
-            effect: None,
-            given_up_until: None,
-            given_up_for: GIVEN_UP,
+            effects: Effects::default(),
             far_behind: 0,
         }
     }
@@ -117,8 +63,7 @@ impl Service {
 
     pub(super) fn adopt(&mut self, wish: &ServiceWish, mode: DegradationMode) {
         self.wish = wish.clone();
-        self.effect = None;
-        (self.given_up_until, self.given_up_for) = (None, GIVEN_UP);
+        self.effects = Effects::default();
         if mode == DegradationMode::Off {
             (self.cap, self.binding) = (None, Binding::Free);
         }
@@ -152,14 +97,24 @@ impl Service {
         mode: DegradationMode,
     ) {
         let (inside, waiting) = (self.estimate.inside(), self.estimate.waiting());
-        let is_let_be = self.given_up_until.is_some();
-        let Some(step) = step.filter(|step| *step > 0.0 || !is_let_be || binding == Binding::Ceiling) else {
+        let is_let_be = others.iter().any(|other| other.is_given_up);
+        let helped = || others.iter().filter(|other| !other.is_given_up);
+        let neediest = helped().max_by(|a, b| a.error.total_cmp(&b.error));
+        let helps =
+            |other: &&Need| other.is_behind && !matches!(self.binding, Binding::Ceiling | Binding::Lag);
+        let of_work = mode != DegradationMode::Slowdown;
+        if let (Some(cap), Some(other)) = (self.cap, neediest.filter(helps))
+            && self.effects.is_vain_when_low(cap, need, other, of_work)
+        {
+            return self.give_up(now, other, others);
+        }
+        let Some(step) = step else {
             self.binding = match (is_let_be, self.cap) {
-                (true, _) => Binding::NoEffect,
+                (true, None) => Binding::NoEffect,
                 (false, None) => Binding::Free,
                 // What held it holds it no longer.
-                (false, Some(_)) if matches!(self.binding, Binding::Ceiling | Binding::Lag) => Binding::Split,
-                (false, Some(_)) => self.binding,
+                (_, Some(_)) if matches!(self.binding, Binding::Ceiling | Binding::Lag) => Binding::Split,
+                (_, Some(_)) => self.binding,
             };
             return;
         };
@@ -168,21 +123,15 @@ impl Service {
         };
         let is_draining = self.cap.is_some_and(|cap| inside > 1.25 * cap + 0.5);
         self.binding = binding;
-        let neediest = others.iter().max_by(|a, b| a.error.total_cmp(&b.error));
-        let gap = neediest.map_or(0.0, |other| other.error - need.error);
         if step < 0.0 && !is_draining {
-            if let Some(Need { stretch, rate, .. }) = neediest.filter(|_| self.cap.is_none()) {
-                self.effect = Some(Effect { cap: inside, stretch: *stretch, rate: *rate });
-            }
-            if let (Some(effect), Some(other)) = (&mut self.effect, neediest) {
-                // What is measured lags behind a rush: the worst it came to counts.
-                effect.stretch = effect.stretch.max(other.stretch);
-                effect.rate = effect.rate.min(other.rate);
-            }
             // A cap that is above what is there has no effect.
-            cap = if waiting < 0.5 { cap.min(inside) } else { cap } * exp(step);
-            if self.is_vain(cap, neediest) && gap > VAIN_GAP && binding != Binding::Ceiling {
-                return self.give_up(now);
+            let from = if waiting < 0.5 { cap.min(inside) } else { cap };
+            cap = from * exp(step);
+            if let Some(other) = neediest.filter(|_| !matches!(binding, Binding::Ceiling | Binding::Lag)) {
+                self.effects.falls(from, need, other);
+                if self.effects.is_vain(cap, need, other) {
+                    return self.give_up(now, other, others);
+                }
             }
         } else if step > 0.0 {
             cap *= exp(step);
@@ -208,38 +157,30 @@ impl Service {
         let is_above_all = cap >= self.slots || waiting < 0.5 && cap > 1.5 * inside + 1.0;
         let is_over_ceiling = need.effort > need.ceiling;
         if step > 0.0 && is_above_all && !is_over_ceiling {
-            self.effect = None;
+            self.effects.end(now);
             self.binding = Binding::Free;
             return self.cap = None;
         }
         self.cap = Some(cap);
     }
 
-    /// Returns whether the cap has come down far, and the one it was lowered for takes as long in
-    /// the application as before and does no more. Its waiting is no sign: a long queue takes its
-    /// time. Asked again each time the cap has come down as far.
-    fn is_vain(&mut self, cap: f64, neediest: Option<&Need>) -> bool {
-        let (Some(other), Some(effect)) = (neediest, self.effect) else { return false };
-        if cap * EFFECT_FALL >= effect.cap {
-            return false;
+    /// Gives up helping `other`. Without another one to help there is no cap any more.
+    fn give_up(&mut self, now: Instant, other: &Need, others: &[Need]) {
+        self.effects.give_up(now, other.service);
+        let helps =
+            |it: &Need| it.service != other.service && it.is_behind && !it.is_capped && !it.is_given_up;
+        if !others.iter().any(helps) {
+            self.effects.end(now);
+            (self.cap, self.binding) = (None, Binding::NoEffect);
         }
-        self.effect = Some(Effect { cap, stretch: other.stretch, rate: other.rate });
-        other.stretch > (1.0 - EFFECT_LEAST) * effect.stretch
-            && other.rate < (1.0 + EFFECT_LEAST) * effect.rate
-    }
-
-    fn give_up(&mut self, now: Instant) {
-        self.given_up_until = Some(now + seconds(self.given_up_for));
-        self.given_up_for = (2.0 * self.given_up_for).min(GIVEN_UP_MAX);
-        self.binding = Binding::NoEffect;
-        self.cap = None;
     }
 
     /// Raises the cap of a service at which nobody is, and ends it where it holds nobody any more.
-    pub(super) fn raise_without_need(&mut self) {
+    pub(super) fn raise_without_need(&mut self, now: Instant) {
         self.cap = self.cap.map(|cap| cap * exp(COMMON_RISE)).filter(|cap| *cap < 1.0);
         if self.cap.is_none() {
-            (self.binding, self.effect) = (Binding::Free, None);
+            self.binding = Binding::Free;
+            self.effects.end(now);
         }
     }
 

@@ -36,6 +36,7 @@ impl Host {
                     seconds: passed,
                     inside_seconds: inside * passed,
                     waiting_seconds: (clients.number - inside) * passed,
+                    ended,
                     spent_seconds: ended * clients.work / each,
                     answered: ended,
                     answered_seconds: ended * clients.work / each,
@@ -69,6 +70,26 @@ impl Host {
 fn shop() -> Host {
     let clients = vec![Clients { number: 30.0, work: 0.002 }, Clients { number: 20.0, work: 0.35 }];
     Host { cores: 2.0, clients }
+}
+
+/// Returns a second of `inside` requests that wait for something else than the processor: they take
+/// `takes` seconds and would take `alone`.
+fn waits(inside: f64, takes: f64, alone: f64) -> ServiceInput {
+    let ended = inside / takes;
+    let sample = ServiceSample {
+        seconds: 1.0,
+        inside_seconds: inside,
+        waiting_seconds: 0.0,
+        ended,
+        spent_seconds: inside,
+        answered: ended,
+        answered_seconds: inside,
+        known: ended,
+        known_seconds: inside,
+        alone_seconds: ended * alone,
+        work_seconds: ended * alone,
+    };
+    ServiceInput { sample, slots: f64::INFINITY }
 }
 
 fn law(mode: DegradationMode, wishes: &[ServiceWish]) -> Degradation {
@@ -403,6 +424,110 @@ fn a_service_that_is_slow_for_another_reason_costs_the_others_nothing_for_long()
     }
     assert!(records.iter().any(|record| record.reason == Reason::CapNoEffect));
     assert!(capped < 4800 / 20, "slowed in {capped} of 4800 ticks");
+}
+
+#[test]
+fn a_ratio_that_helps_nobody_is_given_up() {
+    // A is five times as slow as alone because of its database: B has that ratio at a fifth of what
+    // it could do, on a host that is idle.
+    for mode in [DegradationMode::Slowdown, DegradationMode::Shares] {
+        let mut law = law(mode, &slowdowns(&[1.0, 1.0]));
+        let few = Host { cores: 2.0, clients: vec![Clients { number: 2.0, work: 0.35 }] };
+        let mut done = 0.0;
+        for second in 1..=3600 {
+            let mut inputs = few.inputs(&Host::caps(&law)[1..], 1.0);
+            done += inputs[0].sample.work_seconds / 3600.0;
+            inputs.insert(0, waits(5.0, 0.5, 0.1));
+            law.on_tick(at(f64::from(second)), &inputs, 60.0, false, &mut vec![]);
+        }
+        assert!(done > 1.85, "{mode:?}: B does {done} of 2");
+    }
+}
+
+#[test]
+fn one_that_cannot_be_helped_costs_the_others_no_help() {
+    // C is slow for another reason, A is slow because of B.
+    let mut law = law(DegradationMode::Slowdown, &slowdowns(&[1.0, 4.0, 1.0]));
+    let mut records = vec![];
+    let mut play = |law: &mut Degradation, from: u32, to: u32| -> f64 {
+        let mut slowed = 0.0;
+        for second in from + 1..=to {
+            let mut inputs = shop().inputs(&Host::caps(law)[..2], 1.0);
+            slowed += law.standing(A).slowdown.unwrap_or(0.0) / f64::from(to - from);
+            inputs.push(waits(5.0, 5.0, 0.01));
+            law.on_tick(at(f64::from(second)), &inputs, 60.0, false, &mut records);
+        }
+        slowed
+    };
+    play(&mut law, 0, 120);
+    let slowed = play(&mut law, 120, 1800);
+    assert!(records.iter().any(|record| record.reason == Reason::CapNoEffect));
+    let reached = slowdown(&law, B) / slowdown(&law, A);
+    assert!((3.4..4.6).contains(&reached) && slowed < 22.0, "{reached} for 4, slowed {slowed}: 25 without");
+}
+
+#[test]
+fn what_was_given_up_often_is_tried_soon_again_an_hour_later() {
+    let mut effects = effect::Effects::default();
+    let mut lasts = |from: f64| -> u32 {
+        effects.give_up(at(from), 0);
+        effects.end(at(from));
+        (1..2000).find(|second| !effects.is_given_up(at(from + f64::from(*second)), 0)).expect("it ends")
+    };
+    assert_eq!([lasts(0.0), lasts(100.0), lasts(300.0)], [60, 120, 240]);
+    effects.end(at(3600.0));
+    let mut after = effects.clone();
+    after.end(at(4200.0));
+    for (mut effects, expected) in [(effects, 480), (after, 60)] {
+        effects.give_up(at(5000.0), 0);
+        let is_over = |second: &u32| !effects.is_given_up(at(5000.0 + f64::from(*second)), 0);
+        assert_eq!((1..2000).find(is_over), Some(expected));
+    }
+}
+
+#[test]
+fn a_service_that_hangs_or_only_fails_is_not_known_by_what_it_did_before() {
+    for is_failing in [false, true] {
+        let mut law = law(DegradationMode::Slowdown, &slowdowns(&[1.0, 1.0]));
+        // A rush at both; then A dies: what comes piles up, or is refused within a millisecond.
+        Host { cores: 2.0, clients: vec![shop().clients[0], Clients { number: 4.0, work: 0.35 }] }
+            .play(&mut law, 0.0, 60.0);
+        let before = law.capacity();
+        let healthy = Host { cores: 2.0, clients: vec![Clients { number: 2.0, work: 0.35 }] };
+        let mut done = 0.0;
+        for second in 1..=120 {
+            let mut inputs = healthy.inputs(&Host::caps(&law)[1..], 1.0);
+            done += inputs[0].sample.work_seconds / 120.0;
+            let (inside, ended) = if is_failing { (0.1, 100.0) } else { (60.0, 0.0) };
+            let sample = ServiceSample {
+                seconds: 1.0,
+                inside_seconds: inside,
+                ended,
+                spent_seconds: 0.001 * ended,
+                ..ServiceSample::default()
+            };
+            inputs.insert(0, ServiceInput { sample, slots: f64::INFINITY });
+            law.on_tick(at(60.0 + f64::from(second)), &inputs, 60.0, false, &mut vec![]);
+        }
+        assert_eq!(law.standing(A).slowdown, None, "failing: {is_failing}");
+        assert!(law.capacity() < 1.2 * before, "failing: {is_failing}, {} of {before}", law.capacity());
+        assert!(done > 1.6, "failing: {is_failing}, B does {done} of 2");
+    }
+}
+
+#[test]
+fn a_service_of_which_hardly_ever_one_is_there_has_its_floor() {
+    let floor = ServiceWish { floor: Some(Amount::PerSecond(8.0)), ..ServiceWish::default() };
+    let mut law = law(DegradationMode::Bands, &[floor, ServiceWish::default()]);
+    // Ten a second of one millisecond, slowed to four.
+    for second in 1..=60 {
+        let mut inputs =
+            Host { cores: 2.0, clients: vec![shop().clients[1]] }.inputs(&Host::caps(&law)[1..], 1.0);
+        inputs.insert(0, waits(0.04, 0.004, 0.001));
+        law.on_tick(at(f64::from(second)), &inputs, 60.0, false, &mut vec![]);
+    }
+    assert!(law.standing(A).slowdown.is_some_and(|slowdown| slowdown > 3.9));
+    assert!(law.standing(A).rate > 9.0);
 }
 
 #[test]

@@ -80,6 +80,11 @@ impl Gate {
             input.sample.seconds /= self.services.gates[index].routes.len().max(1) as f64;
             inputs.push(input);
         }
+        if self.away.is_on() {
+            law.on_absence(now);
+            self.services.law = Some(law);
+            return;
+        }
         let is_on_trial = self.law.probing().is_some_and(|route| self.services.of(route).is_some());
         law.on_tick(now, &inputs, patience, is_on_trial, &mut self.fresh);
         let tries = law.lets_try(now);

@@ -226,6 +226,29 @@ fn one_long_answer_among_short_ones_is_one_of_many() {
 }
 
 #[test]
+fn nothing_is_told_of_services_while_the_application_is_away() {
+    let (mut gate, route, _) = fixed(5);
+    let wish = ServiceWish { alone: Some(0.001), ..ServiceWish::default() };
+    let slow = ServiceParams { wish, ..service(&[route]) };
+    gate.declare_services(at(0.0), Services { services: vec![slow], ..Services::default() });
+    let ends = |gate: &mut Gate, secs: f64| {
+        ask(gate, at(secs), route);
+        let running = started(gate);
+        running.into_iter().for_each(|it| gate.handle_end(at(secs + 0.1), it.permit, Outcome::Completed));
+        gate.handle_timeout(at(secs + 0.5));
+    };
+    (0..20).for_each(|second| ends(&mut gate, f64::from(second)));
+    let before = gate.service_views()[0].standing;
+    gate.handle_application(at(20.0), false);
+    (20..80).for_each(|second| gate.handle_timeout(at(f64::from(second))));
+    assert_eq!(gate.service_views()[0].standing, before);
+    gate.handle_application(at(80.0), true);
+    (80..90).for_each(|second| ends(&mut gate, f64::from(second)));
+    let after = gate.service_views()[0].standing;
+    assert!((after.rate / before.rate - 1.0).abs() < 0.2, "{before:?}, {after:?}");
+}
+
+#[test]
 fn quick_refusals_and_broken_uploads_do_not_look_like_speed() {
     let (mut gate, route, _) = fixed(5);
     gate.declare_services(at(0.0), Services { services: vec![service(&[route])], ..Services::default() });

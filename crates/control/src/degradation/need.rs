@@ -1,0 +1,26 @@
+//! How far a service is from its wish.
+
+/// Where a service is with its wish, in a window.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Need {
+    /// Its index.
+    pub(super) service: u32,
+    /// D, and e of (4) or (5).
+    pub(super) slowdown: f64,
+    /// Seconds from arrival to the end, by Little's law, and completions per second.
+    pub(super) response: f64,
+    pub(super) rate: f64,
+    /// Time in the application ÷ the same alone.
+    pub(super) stretch: f64,
+    pub(super) error: f64,
+    /// Whether it is slowed at all.
+    pub(super) is_behind: bool,
+    /// Whether it has a cap, and whether the one who is asked has given up helping it.
+    pub(super) is_capped: bool,
+    pub(super) is_given_up: bool,
+    /// Its floor as effort, none: 0, and what is aimed at for it; its ceiling, none: infinite.
+    pub(super) wished_floor: f64,
+    pub(super) floor: f64,
+    pub(super) ceiling: f64,
+    pub(super) effort: f64,
+}
