@@ -299,7 +299,7 @@ impl Gate {
                 self.away.forget(request, entry.session().map(|(_, session)| session));
             }
             Stage::Paused(until) => {
-                self.services.leave_pause(entry.route, until, request);
+                self.services.leave_pause(entry.route, until, request, entry.beyond);
                 self.leaves_unanswered(now, &entry);
             }
             Stage::AtRouteGate(key) => {

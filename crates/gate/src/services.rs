@@ -32,11 +32,13 @@ pub(crate) struct ServiceGate {
     pub(crate) routes: Vec<(RouteId, Reading)>,
     /// Requests that its pause holds, by when it is over, which is the order in which they came.
     pub(crate) paused: BTreeSet<(Instant, RequestId)>,
+    /// How many of them are beyond their session's budget.
+    pub(crate) paused_beyond: usize,
     /// The route that has a slot beyond its limit.
     spare: Option<RouteId>,
 }
 
-suimon_model::saved_struct!(ServiceGate { credit, routes, paused, spare });
+suimon_model::saved_struct!(ServiceGate { credit, routes, paused, paused_beyond, spare });
 
 impl ServiceGates {
     /// Returns services as they are declared, of which nothing is known. `meters`: by route.
@@ -56,6 +58,7 @@ impl ServiceGates {
                 credit: Credit::new(now),
                 routes,
                 paused: BTreeSet::new(),
+                paused_beyond: 0,
                 spare: None,
             });
         }
@@ -129,15 +132,22 @@ impl ServiceGates {
     }
 
     /// Takes out a request of `route` that a pause holds until then.
-    pub(crate) fn leave_pause(&mut self, route: RouteId, until: Instant, request: RequestId) {
+    pub(crate) fn leave_pause(&mut self, route: RouteId, until: Instant, request: RequestId, beyond: bool) {
         if let Some(id) = self.of(route) {
-            self.gates[id.index()].paused.remove(&(until, request));
+            let gate = &mut self.gates[id.index()];
+            gate.paused.remove(&(until, request));
+            gate.paused_beyond -= usize::from(beyond);
         }
     }
 
     /// Returns how many requests pauses hold.
     pub(crate) fn paused(&self) -> usize {
         self.gates.iter().map(|gate| gate.paused.len()).sum()
+    }
+
+    /// Returns how many of these are within their session's budget.
+    pub(crate) fn paused_ahead(&self) -> usize {
+        self.gates.iter().map(|gate| gate.paused.len() - gate.paused_beyond).sum()
     }
 
     /// Measures from `now` on by other meters.
@@ -174,6 +184,7 @@ impl ServiceGates {
             gate.credit.in_flight() == own.map(|(_, count)| count).sum::<usize>()
                 && gate.routes.iter().all(|(route, _)| of.get(route.index()) == Some(&id))
                 && gate.routes.len() == of.iter().filter(|of| **of == id).count()
+                && gate.paused_beyond <= gate.paused.len()
                 && gate.spare.is_none_or(|spare| of.get(spare.index()) == Some(&id))
         };
         let services = self.declared.services.len();

@@ -280,7 +280,7 @@ impl Gate {
         self.waiting >= max
             && self.kinds.iter().map(|kind| kind.held.len()).sum::<usize>()
                 + self.routes.iter().map(|route| route.queue.ahead()).sum::<usize>()
-                + self.services.paused()
+                + self.services.paused_ahead()
                 >= max
     }
 

@@ -21,7 +21,11 @@ impl Gate {
             return;
         }
         let gates = self.services.gates.iter_mut();
-        let held: Vec<_> = gates.flat_map(|gate| std::mem::take(&mut gate.paused)).collect();
+        let taken = gates.flat_map(|gate| {
+            gate.paused_beyond = 0;
+            std::mem::take(&mut gate.paused)
+        });
+        let held: Vec<_> = taken.collect();
         if !self.services.adopt(&services) {
             self.replace_services(now, services);
         }
@@ -127,9 +131,11 @@ impl Gate {
             return false;
         }
         let until = now + pause;
-        self.services.gates[service.index()].paused.insert((until, id));
         let request = self.requests.get_mut(id).expect("a request is in the table until it ends");
         request.stage = Stage::Paused(until);
+        let gate = &mut self.services.gates[service.index()];
+        gate.paused.insert((until, id));
+        gate.paused_beyond += usize::from(request.beyond);
         self.waiting += 1;
         true
     }
@@ -148,7 +154,8 @@ impl Gate {
                 if until > now {
                     break;
                 }
-                self.services.gates[index].paused.remove(&first);
+                let request = *self.requests.get(id).expect("a request is in the table until it ends");
+                self.services.leave_pause(request.route, until, id, request.beyond);
                 self.unpause(now, id);
             }
             if self.services.gates[index].credit.cap().is_some() {

@@ -179,7 +179,7 @@ fn who_waits_under_a_cap_is_no_sign_of_an_application_that_waits_for_clients() {
 }
 
 #[test]
-fn who_leaves_during_a_pause_is_gone_and_costs_its_session_nothing() {
+fn who_leaves_during_a_pause_is_gone_and_its_session_goes_on() {
     let (mut gate, route, kind) = fixed(5);
     let paused = ServiceParams { pause: seconds(1.0), ..service(&[route]) };
     gate.declare_services(at(0.0), Services { services: vec![paused], ..Services::default() });
@@ -206,10 +206,21 @@ fn a_pause_holds_no_more_of_a_session_than_any_visitor_has() {
     let refused = std::iter::from_fn(|| gate.poll_output()).filter(|it| matches!(it, Output::Refuse(_)));
     let refused = refused.count();
     assert_eq!((gate.services.paused(), refused), (256, 744));
-    // Those beyond what a visitor asks for go last after the pause, too.
+    // Those beyond what a visitor asks for keep no others out, and go last after the pause.
+    assert_eq!(gate.services.paused_ahead(), 8);
     gate.handle_arrival(at(2.0), Arrival { route, session: member(kind, 8) });
-    gate.handle_timeout(at(61.5));
-    assert_eq!(started(&mut gate).iter().filter(|start| gate.is_beyond(start.request)).count(), 0);
+    gate.handle_timeout(at(62.5));
+    let mut running = started(&mut gate);
+    let mut order: Vec<bool> = running.iter().map(|start| gate.is_beyond(start.request)).collect();
+    while let Some(start) = running.pop() {
+        gate.handle_end(at(63.0), start.permit, Outcome::Completed);
+        let next = started(&mut gate);
+        order.extend(next.iter().map(|start| gate.is_beyond(start.request)));
+        running.extend(next);
+    }
+    assert_eq!(order.len(), 257);
+    assert!(!order[..9].contains(&true) && order[9..].iter().all(|beyond| *beyond), "{order:?}");
+    assert_eq!((gate.services.paused(), gate.services.paused_ahead()), (0, 0));
 }
 
 #[test]
