@@ -291,9 +291,9 @@ impl Degradation {
         self.window_begin = now;
         self.freshness = 1.0;
         for service in &mut self.services {
-            let fresh = service.estimate.fold(&service.window, service.cap);
+            service.estimate.fold(&service.window, service.cap);
             if service.estimate.is_occupied() {
-                self.freshness = self.freshness.min(fresh);
+                self.freshness = self.freshness.min(service.estimate.fresh());
             }
             service.window = ServiceSample::default();
         }
@@ -317,9 +317,6 @@ impl Degradation {
     fn measure_capacity(&mut self, passed: f64) {
         let effort = self.effort_now();
         let before = self.effort.filter(|before| *before > 0.0).unwrap_or(effort);
-        // What a service does that has answered nothing in this window is known at most.
-        let is_silent = self.services.iter().any(|service| service.estimate.is_silent());
-        let effort = if is_silent { effort.min(before) } else { effort };
         let smooth = before + EFFORT_WEIGHT * (effort - before);
         // A host that has less to do than it could, or whose services are held, shows nothing of
         // what it can do at most.
@@ -329,7 +326,10 @@ impl Degradation {
         // A ceiling must not shrink with itself, whoever else is slow.
         let is_held = self.services.iter().any(|service| service.binding == Binding::Ceiling);
         let kept = if is_short && !is_held { exp(-passed / CAPACITY_MEMORY) } else { 1.0 };
-        self.capacity = (self.capacity * kept).max(smooth);
+        // What a service does that has answered nothing in this window is known at most.
+        let is_silent = self.services.iter().any(|service| service.estimate.is_silent());
+        let shown = if is_silent { 0.0 } else { smooth.min(effort) };
+        self.capacity = (self.capacity * kept).max(shown);
         self.effort = Some(smooth);
     }
 
@@ -351,7 +351,7 @@ impl Degradation {
     /// hardly slowed there. A host that does less because too much is in it slows all of it.
     fn idle(&self) -> Option<f64> {
         let effort = self.effort.unwrap_or(0.0);
-        let active = || self.services.iter().filter(|service| service.estimate.is_active());
+        let active = || self.services.iter().filter(|service| service.estimate.is_occupied());
         let waiting: f64 =
             active().filter(|service| service.cap.is_none()).map(|service| service.estimate.waiting()).sum();
         let stretch = active().filter_map(|service| service.estimate.stretch()).fold(0.0, f64::max);
@@ -377,12 +377,12 @@ impl Degradation {
         for index in 0..self.services.len() {
             let service = &mut self.services[index];
             let Some(need) = needs[index] else {
-                let is_unknown = service.estimate.is_active() && service.estimate.slowdown().is_none();
-                if is_unknown {
+                if service.estimate.is_occupied() {
                     service.binding = Binding::Unknown;
-                } else if let Some(old) = service.cap.filter(|_| !service.estimate.is_active()) {
-                    // A cap that is left behind would meet the first who come back.
-                    service.raise_without_need(now);
+                }
+                // A cap that is left behind would meet the first who come back.
+                if let Some(old) = service.cap {
+                    service.raise_without_need();
                     changed = true;
                     out.push(service.record(now, ServiceId(index as u32), old, None));
                 }
@@ -452,7 +452,7 @@ impl Degradation {
 
     /// Returns the active service whose requests are most work, if there is another one.
     fn heaviest(&self) -> Option<usize> {
-        let active = self.services.iter().enumerate().filter(|(_, service)| service.estimate.is_active());
+        let active = self.services.iter().enumerate().filter(|(_, service)| service.estimate.is_occupied());
         let work = |service: &Service| service.estimate.service().map_or(0.0, |(_, work)| work);
         let all: Vec<_> = active.map(|(index, service)| (work(service), index)).collect();
         (all.len() > 1).then(|| all.into_iter().max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, index)| index))?
@@ -516,6 +516,7 @@ impl Degradation {
         let ceiling = service.wish.ceiling.filter(is_known);
         Some(Need {
             service: index,
+            fresh: service.estimate.fresh(),
             slowdown,
             response: (service.estimate.inside() + service.estimate.waiting())
                 / service.estimate.rate().max(EFFORT_LEAST),

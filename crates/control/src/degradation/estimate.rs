@@ -6,11 +6,11 @@ use suimon_model::real::{exp, ln};
 /// Ends, or seconds if there are fewer ends, after which what was measured has lost a factor of e.
 const ENDS: f64 = 12.0;
 const MEMORY_MAX: f64 = 10.0;
-/// What was measured says nothing any more after so many seconds, and times the time in the
-/// application, in which something was there and nothing was answered, or so many ends without an
-/// answer.
+/// A service is unknown again after a silence of the first, seconds, and the second, times its usual
+/// time in the application. Something was there then, and nothing was answered.
 const SILENCE_MIN: f64 = 10.0;
 const SILENCE_TIMES: f64 = 5.0;
+/// So is one after so many ends without an answer, once it answered nothing for [`SILENCE_TIMES`].
 const UNANSWERED_MAX: f64 = 20.0;
 
 /// What happened at the routes of a service over some time. Sums, so that two can be added.
@@ -92,20 +92,22 @@ pub(super) struct Estimate {
     recent: ServiceSample,
     inside: f64,
     waiting: f64,
-    /// In the application when something was answered last, or fewer since.
+    /// In the application, of those that may be taken to work.
     working: f64,
-    /// Seconds in which something was there, and ends, since something was answered.
+    /// Since something was answered: seconds in which something was there, all seconds, and ends.
     silence: f64,
+    since: f64,
     unanswered: f64,
+    /// The share of what is known that the last window told.
+    fresh: f64,
 }
 
-suimon_model::saved_struct!(Estimate { recent, inside, waiting, working, silence, unanswered });
+suimon_model::saved_struct!(Estimate { recent, inside, waiting, working, silence, since, unanswered, fresh });
 
 impl Estimate {
     /// Takes in a window. `cap`: the one that was in force, at which a service with a queue has
     /// that many in the application in the long run, however short the window.
-    /// Returns the share of what is known now that it told.
-    pub(super) fn fold(&mut self, window: &ServiceSample, cap: Option<f64>) -> f64 {
+    pub(super) fn fold(&mut self, window: &ServiceSample, cap: Option<f64>) {
         let forgotten = (window.answered / ENDS).max(window.seconds / MEMORY_MAX);
         let kept = exp(-forgotten);
         self.recent.fade(kept, window);
@@ -113,15 +115,16 @@ impl Estimate {
         let least = cap.filter(|_| self.waiting > 0.5).unwrap_or(0.0);
         self.inside = window.inside().max(least);
         if window.answered > 0.0 {
-            self.working = self.inside;
-            (self.silence, self.unanswered) = (0.0, 0.0);
+            (self.silence, self.since, self.unanswered) = (0.0, 0.0, 0.0);
         } else {
-            // Requests that pile up without an answer are no work.
-            self.working = self.working.min(self.inside);
             self.silence += window.inside_seconds.min(window.seconds);
+            self.since += window.seconds;
             self.unanswered += window.ended;
         }
-        1.0 - kept
+        // Requests that pile up without an answer are no work.
+        let is_usual = self.silence <= self.usual();
+        self.working = if is_usual { self.inside } else { self.working.min(self.inside) };
+        self.fresh = 1.0 - kept;
     }
 
     /// Returns D: how many times as long as alone a request takes, waiting included. By Little's
@@ -140,16 +143,27 @@ impl Estimate {
         is_known.then(|| known_seconds / alone_seconds)
     }
 
-    /// Returns whether nothing was answered in the last window, though what it does is known.
-    pub(super) fn is_silent(&self) -> bool {
-        self.silence > 0.0 && self.recent.answered > 0.0 && self.is_answered()
-    }
-
     /// Returns whether what was measured says something still: one that hangs, or only fails, is
     /// not known by what it did before.
     fn is_answered(&self) -> bool {
-        let usual = self.service().map_or(0.0, |(service, _)| service);
-        self.silence <= SILENCE_MIN + SILENCE_TIMES * usual && self.unanswered < UNANSWERED_MAX
+        let fails = self.unanswered >= UNANSWERED_MAX && self.since > SILENCE_TIMES * self.usual();
+        self.silence <= SILENCE_MIN + SILENCE_TIMES * self.usual() && !fails
+    }
+
+    /// Returns seconds in the application of those that were answered last.
+    fn usual(&self) -> f64 {
+        self.service().map_or(0.0, |(service, _)| service)
+    }
+
+    /// Returns whether something is there and nothing was answered in the last window: what it does
+    /// is known at most.
+    pub(super) fn is_silent(&self) -> bool {
+        self.since > 0.0 && self.inside > 0.0
+    }
+
+    /// Returns the share of what is known that the last window told.
+    pub(super) fn fresh(&self) -> f64 {
+        self.fresh
     }
 
     /// Returns ln D. The logarithm of the mean of n values lies 1/2n below that of the true mean on

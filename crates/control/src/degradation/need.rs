@@ -5,6 +5,8 @@
 pub(super) struct Need {
     /// Its index.
     pub(super) service: u32,
+    /// The share of what is known of it that the last window told.
+    pub(super) fresh: f64,
     /// D, and e of (4) or (5).
     pub(super) slowdown: f64,
     /// Seconds from arrival to the end, by Little's law, and completions per second.
@@ -15,8 +17,9 @@ pub(super) struct Need {
     pub(super) error: f64,
     /// Whether it is slowed at all.
     pub(super) is_behind: bool,
-    /// Whether it has a cap, and whether the one who is asked has given up helping it.
+    /// Whether it has a cap.
     pub(super) is_capped: bool,
+    /// Whether the service that is to give way to it has given that up.
     pub(super) is_given_up: bool,
     /// Its floor as effort, none: 0, and what is aimed at for it; its ceiling, none: infinite.
     pub(super) wished_floor: f64,

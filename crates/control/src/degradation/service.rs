@@ -98,13 +98,16 @@ impl Service {
     ) {
         let (inside, waiting) = (self.estimate.inside(), self.estimate.waiting());
         let is_let_be = others.iter().any(|other| other.is_given_up);
-        let helped = || others.iter().filter(|other| !other.is_given_up);
-        let neediest = helped().max_by(|a, b| a.error.total_cmp(&b.error));
-        let helps =
-            |other: &&Need| other.is_behind && !matches!(self.binding, Binding::Ceiling | Binding::Lag);
-        let of_work = mode != DegradationMode::Slowdown;
-        if let (Some(cap), Some(other)) = (self.cap, neediest.filter(helps))
-            && self.effects.is_vain_when_low(cap, need, other, of_work)
+        let neediest = || others.iter().filter(|other| !other.is_given_up);
+        let neediest =
+            |helps: fn(&&Need) -> bool| neediest().filter(helps).max_by(|a, b| a.error.total_cmp(&b.error));
+        // The one that it gives way to.
+        let helped = neediest(|other| other.is_behind && !other.is_capped);
+        // A ceiling and a late probe hold it whomever that helps.
+        let is_its_own = |binding| matches!(binding, Binding::Ceiling | Binding::Lag);
+        if let Some(other) = helped.filter(|_| self.cap.is_some() && !is_its_own(self.binding))
+            && (self.effects.is_low_in_vain(need, other)
+                | self.effects.is_stuck_in_vain(self.binding == Binding::Patience, need, other))
         {
             return self.give_up(now, other, others);
         }
@@ -113,7 +116,7 @@ impl Service {
                 (true, None) => Binding::NoEffect,
                 (false, None) => Binding::Free,
                 // What held it holds it no longer.
-                (_, Some(_)) if matches!(self.binding, Binding::Ceiling | Binding::Lag) => Binding::Split,
+                (_, Some(_)) if is_its_own(self.binding) => Binding::Split,
                 (_, Some(_)) => self.binding,
             };
             return;
@@ -125,11 +128,12 @@ impl Service {
         self.binding = binding;
         if step < 0.0 && !is_draining {
             // A cap that is above what is there has no effect.
-            let from = if waiting < 0.5 { cap.min(inside) } else { cap };
-            cap = from * exp(step);
-            if let Some(other) = neediest.filter(|_| !matches!(binding, Binding::Ceiling | Binding::Lag)) {
-                self.effects.falls(from, need, other);
-                if self.effects.is_vain(cap, need, other) {
+            cap = if waiting < 0.5 { cap.min(inside) } else { cap } * exp(step);
+            if let Some(other) = neediest(|_| true).filter(|_| !is_its_own(binding)) {
+                if self.cap.is_none() {
+                    self.effects.begins(inside, need, other);
+                }
+                if self.effects.falls(cap, need, other) {
                     return self.give_up(now, other, others);
                 }
             }
@@ -138,7 +142,8 @@ impl Service {
         }
         cap = cap.max(CAP_LEAST);
         // Nobody is served in time at the cost of those who are not either.
-        let others_are_in_time = neediest.is_none_or(|other| other.response <= PATIENCE_SHARE * patience);
+        let in_time = |other: &Need| other.response <= PATIENCE_SHARE * patience;
+        let others_are_in_time = neediest(|_| true).is_none_or(in_time);
         let is_bounded = match binding {
             Binding::Ceiling => false,
             // Whatever the wishes are: they have nothing to do with it.
@@ -157,7 +162,7 @@ impl Service {
         let is_above_all = cap >= self.slots || waiting < 0.5 && cap > 1.5 * inside + 1.0;
         let is_over_ceiling = need.effort > need.ceiling;
         if step > 0.0 && is_above_all && !is_over_ceiling {
-            self.effects.end(now);
+            self.effects.end();
             self.binding = Binding::Free;
             return self.cap = None;
         }
@@ -170,17 +175,19 @@ impl Service {
         let helps =
             |it: &Need| it.service != other.service && it.is_behind && !it.is_capped && !it.is_given_up;
         if !others.iter().any(helps) {
-            self.effects.end(now);
             (self.cap, self.binding) = (None, Binding::NoEffect);
         }
     }
 
-    /// Raises the cap of a service at which nobody is, and ends it where it holds nobody any more.
-    pub(super) fn raise_without_need(&mut self, now: Instant) {
-        self.cap = self.cap.map(|cap| cap * exp(COMMON_RISE)).filter(|cap| *cap < 1.0);
+    /// Raises the cap of a service at which nobody is, or of which nothing is known any more, and ends
+    /// it where it holds nobody.
+    pub(super) fn raise_without_need(&mut self) {
+        let present = self.estimate.inside() + self.estimate.waiting();
+        let holds = |cap: &f64| *cap < self.slots.min(present.max(1.0));
+        self.cap = self.cap.map(|cap| cap * exp(COMMON_RISE)).filter(holds);
         if self.cap.is_none() {
-            self.binding = Binding::Free;
-            self.effects.end(now);
+            self.binding = if self.estimate.is_occupied() { Binding::Unknown } else { Binding::Free };
+            self.effects.end();
         }
     }
 

@@ -462,8 +462,7 @@ fn one_that_cannot_be_helped_costs_the_others_no_help() {
     play(&mut law, 0, 120);
     let slowed = play(&mut law, 120, 1800);
     assert!(records.iter().any(|record| record.reason == Reason::CapNoEffect));
-    let reached = slowdown(&law, B) / slowdown(&law, A);
-    assert!((3.4..4.6).contains(&reached) && slowed < 22.0, "{reached} for 4, slowed {slowed}: 25 without");
+    assert!(slowed < 20.0, "slowed {slowed}: 25 without");
 }
 
 #[test]
@@ -471,18 +470,10 @@ fn what_was_given_up_often_is_tried_soon_again_an_hour_later() {
     let mut effects = effect::Effects::default();
     let mut lasts = |from: f64| -> u32 {
         effects.give_up(at(from), 0);
-        effects.end(at(from));
         (1..2000).find(|second| !effects.is_given_up(at(from + f64::from(*second)), 0)).expect("it ends")
     };
-    assert_eq!([lasts(0.0), lasts(100.0), lasts(300.0)], [60, 120, 240]);
-    effects.end(at(3600.0));
-    let mut after = effects.clone();
-    after.end(at(4200.0));
-    for (mut effects, expected) in [(effects, 480), (after, 60)] {
-        effects.give_up(at(5000.0), 0);
-        let is_over = |second: &u32| !effects.is_given_up(at(5000.0 + f64::from(*second)), 0);
-        assert_eq!((1..2000).find(is_over), Some(expected));
-    }
+    assert_eq!([lasts(0.0), lasts(100.0), lasts(300.0), lasts(4000.0)], [60, 120, 240, 480]);
+    assert_eq!(lasts(4480.0 + 3600.0), 60);
 }
 
 #[test]
@@ -498,20 +489,94 @@ fn a_service_that_hangs_or_only_fails_is_not_known_by_what_it_did_before() {
         for second in 1..=120 {
             let mut inputs = healthy.inputs(&Host::caps(&law)[1..], 1.0);
             done += inputs[0].sample.work_seconds / 120.0;
-            let (inside, ended) = if is_failing { (0.1, 100.0) } else { (60.0, 0.0) };
-            let sample = ServiceSample {
-                seconds: 1.0,
-                inside_seconds: inside,
-                ended,
-                spent_seconds: 0.001 * ended,
-                ..ServiceSample::default()
-            };
-            inputs.insert(0, ServiceInput { sample, slots: f64::INFINITY });
+            inputs.insert(0, if is_failing { unanswered(0.1, 100.0) } else { unanswered(60.0, 0.0) });
             law.on_tick(at(60.0 + f64::from(second)), &inputs, 60.0, false, &mut vec![]);
         }
         assert_eq!(law.standing(A).slowdown, None, "failing: {is_failing}");
         assert!(law.capacity() < 1.2 * before, "failing: {is_failing}, {} of {before}", law.capacity());
         assert!(done > 1.6, "failing: {is_failing}, B does {done} of 2");
+    }
+}
+
+/// Returns a second of `inside` requests of which `ended` end without an answer.
+fn unanswered(inside: f64, ended: f64) -> ServiceInput {
+    let sample = ServiceSample {
+        seconds: 1.0,
+        inside_seconds: inside,
+        ended,
+        spent_seconds: 0.001 * ended,
+        ..ServiceSample::default()
+    };
+    ServiceInput { sample, slots: f64::INFINITY }
+}
+
+#[test]
+fn one_request_without_an_answer_hides_nothing_of_what_the_host_does() {
+    let mut law = law(DegradationMode::Slowdown, &slowdowns(&[1.0, 4.0, 1.0]));
+    for second in 1..=180 {
+        let mut inputs = shop().inputs(&Host::caps(&law)[..2], 1.0);
+        inputs.push(match second {
+            1..=20 => waits(0.5, 0.5, 0.5),
+            30 => unanswered(0.001, 1.0),
+            _ => unanswered(0.0, 0.0),
+        });
+        law.on_tick(at(f64::from(second)), &inputs, 60.0, false, &mut vec![]);
+    }
+    let reached = slowdown(&law, B) / slowdown(&law, A);
+    assert!((3.6..4.4).contains(&reached) && law.capacity() > 1.9, "{reached}, {}", law.capacity());
+}
+
+#[test]
+fn one_long_request_at_a_time_is_work_while_it_runs() {
+    let mut law = law(DegradationMode::Shares, &slowdowns(&[1.0]));
+    for second in 1..=400 {
+        // One of a minute, then a second without any.
+        let input = match second % 61 {
+            0 => unanswered(0.0, 0.0),
+            60 => {
+                let mut last = waits(1.0, 60.0, 40.0);
+                let sample = &mut last.sample;
+                (sample.ended, sample.answered, sample.known) = (1.0, 1.0, 1.0);
+                (sample.spent_seconds, sample.answered_seconds, sample.known_seconds) = (60.0, 60.0, 60.0);
+                (sample.alone_seconds, sample.work_seconds) = (40.0, 40.0);
+                last
+            }
+            _ => unanswered(1.0, 0.0),
+        };
+        law.on_tick(at(f64::from(second)), &[input], 60.0, false, &mut vec![]);
+        if second > 130 && second % 61 == 30 {
+            let effort = law.standing(A).effort;
+            assert!((0.6..0.7).contains(&effort), "{effort} of two thirds after {second} s");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_known_any_more_has_no_cap_for_long() {
+    let mut law = law(DegradationMode::Slowdown, &slowdowns(&[1.0, 4.0]));
+    shop().play(&mut law, 0.0, 60.0);
+    assert!(law.cap(B).is_some_and(|cap| cap < 15.0));
+    for second in 61..=180 {
+        let light = Host { cores: 2.0, clients: vec![shop().clients[0]] };
+        let inputs = [light.inputs(&[None], 1.0)[0], unanswered(1.0, 0.0)];
+        law.on_tick(at(f64::from(second)), &inputs, 60.0, false, &mut vec![]);
+    }
+    assert_eq!((law.cap(B), law.standing(B).binding), (None, Binding::Unknown));
+}
+
+#[test]
+fn quick_refusals_between_slow_answers_do_not_make_a_service_unknown() {
+    let mut law = law(DegradationMode::Slowdown, &slowdowns(&[1.0, 1.0]));
+    for second in 1..=120 {
+        // An export of ten seconds ends every ten seconds; a scanner asks five times a second.
+        let mut export = unanswered(1.0, 5.0);
+        if second % 10 == 0 {
+            let ServiceSample { answered, answered_seconds, known, known_seconds, .. } = &mut export.sample;
+            (*answered, *answered_seconds, *known, *known_seconds) = (1.0, 10.0, 1.0, 10.0);
+            (export.sample.alone_seconds, export.sample.work_seconds) = (8.0, 8.0);
+        }
+        law.on_tick(at(f64::from(second)), &[export, unanswered(0.0, 0.0)], 60.0, false, &mut vec![]);
+        assert!(second < 20 || law.standing(A).slowdown.is_some(), "after {second} s");
     }
 }
 
