@@ -23,8 +23,6 @@ const TOOK_WEIGHT: f64 = 0.01;
 /// hundred if that is more: a hundred short ones are over in half a second, in which the host may
 /// have been slow or quick by chance.
 const ALONE_MEMORY: f64 = 120.0;
-/// Times what is usual up to which a long one weighs more.
-const USUAL_TIMES: f64 = 4.0;
 
 /// A route: its queue, its requests in the application, and what is measured of both.
 #[derive(Debug)]
@@ -71,12 +69,11 @@ impl Route {
     }
 
     /// Takes note of a request that had a core of its own for `service` seconds. Its weight goes by
-    /// what such requests usually take, or by its own up to [`USUAL_TIMES`] that: a long one must not
-    /// count for more than many short ones, and a time that rises must be followed.
+    /// what such requests usually take: by its own, long ones would count for more than short ones,
+    /// and the mean would be no mean.
     pub(super) fn was_alone(&mut self, service: f64) {
         let usual = self.took_alone.mean().unwrap_or(service);
-        let seconds = service.min(USUAL_TIMES * usual);
-        self.took_alone.fold_at_least(service, (seconds / ALONE_MEMORY).min(TOOK_WEIGHT));
+        self.took_alone.fold_at_least(service, (usual / ALONE_MEMORY).min(TOOK_WEIGHT));
     }
 
     /// Returns a route without any request, as `meter` has just begun to measure it.
