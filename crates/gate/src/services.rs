@@ -145,6 +145,11 @@ impl ServiceGates {
         self.gates.iter().map(|gate| gate.paused.len()).sum()
     }
 
+    /// Returns how many of them, by service, are beyond their session's budget.
+    pub(crate) fn paused_beyond(&self) -> Vec<usize> {
+        self.gates.iter().map(|gate| gate.paused_beyond).collect()
+    }
+
     /// Returns how many of these are within their session's budget.
     pub(crate) fn paused_ahead(&self) -> usize {
         self.gates.iter().map(|gate| gate.paused.len() - gate.paused_beyond).sum()
@@ -184,7 +189,6 @@ impl ServiceGates {
             gate.credit.in_flight() == own.map(|(_, count)| count).sum::<usize>()
                 && gate.routes.iter().all(|(route, _)| of.get(route.index()) == Some(&id))
                 && gate.routes.len() == of.iter().filter(|of| **of == id).count()
-                && gate.paused_beyond <= gate.paused.len()
                 && gate.spare.is_none_or(|spare| of.get(spare.index()) == Some(&id))
         };
         let services = self.declared.services.len();

@@ -11,7 +11,7 @@ use crate::kinds::KindGate;
 use crate::requests::{Request, Stage};
 use std::collections::VecDeque;
 use suimon_model::persist::{Broken, Persist, Reader, Unsavable, Writer};
-use suimon_model::{KindId, RequestId, RouteId};
+use suimon_model::{KindId, RequestId, RouteId, ServiceId};
 
 /// About what a session takes, with some of its path.
 const SESSION_BYTES: usize = 128;
@@ -154,6 +154,7 @@ impl Gate {
         let mut queued = vec![0; self.routes.len()];
         let mut in_line = vec![0; self.kinds.len()];
         let (mut awaiting, mut paused) = (0, 0);
+        let mut paused_beyond = vec![0; self.services.gates.len()];
         for (id, request) in self.requests.iter() {
             let known = |kind: KindId| kind.index() < self.kinds.len();
             if request.route.index() >= self.routes.len() || !request.kind().is_none_or(known) {
@@ -177,6 +178,9 @@ impl Gate {
                 }
                 (Stage::Paused(until), _) => {
                     paused += 1;
+                    let service = self.services.of(request.route).map_or(usize::MAX, ServiceId::index);
+                    let Some(beyond) = paused_beyond.get_mut(service) else { return false };
+                    *beyond += usize::from(request.beyond);
                     self.services.holds(request.route, until, id)
                 }
                 (Stage::InApplication(_), _) => {
@@ -206,6 +210,7 @@ impl Gate {
             && self.kinds.iter().map(|kind| kind.held.len()).eq(in_line)
             && self.waiting == waiting
             && self.services.paused() == paused
+            && self.services.paused_beyond() == paused_beyond
             && self.away.len() == awaiting
             && self.in_application.count() == in_flight.iter().map(|(running, _)| running).sum::<usize>()
     }
