@@ -5,7 +5,7 @@
 //! ```text
 //! D_i = (waiting + inside) / inside · S / S0      slowdown: response time ÷ response time alone, by Little's law    (1)
 //! y_i = inside · w / S                            effort: processor seconds a second, at most                       (2)
-//! Y   = max of Σ y, fading while the host is short what the host can do                                             (3)
+//! Y   = max of min(Σ y, its average)              what the host can do; fades while the host is short               (3)
 //! e_i = ln(D_i / r_i)                             mode slowdown: r is the wish                                      (4)
 //! e_i = max(ln(t_i / y_i), −1)                    modes shares, bands: t is its part of Σ y by floors, weights,
 //!                                                 ceilings (water filling; a floor is part of Σ y, a ceiling of Y)  (5)
@@ -327,17 +327,20 @@ impl Degradation {
         let is_held = self.services.iter().any(|service| service.binding == Binding::Ceiling);
         let kept = if is_short && !is_held { exp(-passed / CAPACITY_MEMORY) } else { 1.0 };
         // What a service does that has answered nothing in this window is known at most.
-        let is_silent = self.services.iter().any(|service| service.estimate.is_silent());
-        let shown = if is_silent { 0.0 } else { smooth.min(effort) };
-        self.capacity = (self.capacity * kept).max(shown);
+        let shown = self.effort_of(|service| !service.estimate.is_silent());
+        self.capacity = (self.capacity * kept).max(smooth.min(shown));
         self.effort = Some(smooth);
     }
 
     /// Returns Σ y in the last window. Of a service of which the time alone is unknown the work is,
     /// too: it may all be waiting.
     fn effort_now(&self) -> f64 {
+        self.effort_of(|_| true)
+    }
+
+    fn effort_of(&self, counts: impl Fn(&Service) -> bool) -> f64 {
         let known = self.services.iter().filter(|service| service.estimate.alone().is_some());
-        known.map(|service| service.estimate.effort()).sum()
+        known.filter(|service| counts(service)).map(|service| service.estimate.effort()).sum()
     }
 
     /// Returns the Σ y that is divided: a window in which the host seems to do less than in those
@@ -377,11 +380,15 @@ impl Degradation {
         for index in 0..self.services.len() {
             let service = &mut self.services[index];
             let Some(need) = needs[index] else {
-                if service.estimate.is_occupied() {
+                let is_occupied = service.estimate.is_occupied();
+                let is_unknown = is_occupied && service.estimate.stretch().is_none();
+                if is_unknown && self.mode != DegradationMode::Off {
                     service.binding = Binding::Unknown;
+                } else if !is_occupied && service.cap.is_none() {
+                    service.binding = Binding::Free;
                 }
                 // A cap that is left behind would meet the first who come back.
-                if let Some(old) = service.cap {
+                if let Some(old) = service.cap.filter(|_| is_unknown || !is_occupied) {
                     service.raise_without_need();
                     changed = true;
                     out.push(service.record(now, ServiceId(index as u32), old, None));
@@ -512,11 +519,12 @@ impl Degradation {
         let slowdown = service.estimate.slowdown().filter(|_| service.estimate.is_active())?;
         let amount = |amount: Option<Amount>, host: f64| amount.and_then(|it| service.effort_of(it, host));
         // A share of what is unknown holds nobody.
-        let is_known = |amount: &Amount| self.was_short || matches!(amount, Amount::PerSecond(_));
+        let is_host_known = self.was_short && self.capacity > 0.0;
+        let is_known = |amount: &Amount| is_host_known || matches!(amount, Amount::PerSecond(_));
         let ceiling = service.wish.ceiling.filter(is_known);
         Some(Need {
             service: index,
-            fresh: service.estimate.fresh(),
+            told: service.estimate.told(),
             slowdown,
             response: (service.estimate.inside() + service.estimate.waiting())
                 / service.estimate.rate().max(EFFORT_LEAST),

@@ -1,24 +1,30 @@
 //! What a cap does for those it was lowered for, and for whom it is given up.
 //!
 //! *Law*. A cap helps another service if that one's requests take a tenth less long in the
-//! application, or a tenth more of them are done, than at the worst since the cap began. Its waiting is
-//! no sign: a long queue takes its time. It is asked each time the cap has come down by [`FALL`], while
-//! the other one is still far behind. It is asked, too, once the cap has been *low* for
-//! [`LOW_WINDOWS`] windows, if that is within [`JUDGED_WITHIN`] windows of its beginning: one that is
-//! slow for another reason may have its wish by a cap that helps nobody. A cap is low while its service
-//! gives up work of [`LOW`] of what the other one does. A cap that cannot fall any further for
-//! [`STUCK_WINDOWS`] windows, while the other one is still far behind, must have done more:
+//! application, or a tenth more of them are done, than at the worst since the cap began. Its
+//! waiting is no sign: a long queue takes its time. Three questions are asked, each once enough was
+//! answered since:
+//!
+//! - each time the cap has come down by [`FALL`], if the other one is still far behind;
+//! - once, where the cap was *low* in [`LOW_WINDOWS`] of its first [`JUDGED_WITHIN`] windows: its
+//!   service gave up work of [`LOW`] of what the other one does. One that is slow for another
+//!   reason may have its wish by a cap that helps nobody;
+//! - every [`STUCK_WINDOWS`] windows in which the cap cannot fall any further and the other one is
+//!   far behind. Then it must have done more:
 //!
 //! ```text
 //! expected = min(1 + Δy / y, S / S0)   times as quick as before the cap began, where the work Δy that
 //!                                      is given up goes to one that does y, but not quicker than alone
 //! ```
 //!
-//! and at least the root of that must be seen in S or in what is done. A cap that does not help is given up for the
-//! other one for a minute, the next time for two, at most for ten; an hour after that it is forgotten.
-//! *Limits*: with less work than that help cannot be told from noise. More requests of the other one in
-//! the application look like help, until the cap has come down as far again; and so does chance, where
-//! few are answered. Of several that it fell for the worst of any counts.
+//! and the root of that must be seen in S or in what is done, where it is [`EXPECTED_LEAST`] or
+//! more.
+//!
+//! A cap that does not help is given up for the other one for a minute, the next time for two, at
+//! most for ten; an hour after that it is forgotten. *Limits*: where less than [`LOW`] is given up
+//! help cannot be told from noise. More requests of the other one in the application look like
+//! help, until the cap has come down as far again; and so does chance, where few are answered. Of
+//! several that a cap fell for the worst of any counts.
 
 use super::need::Need;
 use suimon_model::real::ln;
@@ -33,10 +39,13 @@ const EFFECT_LEAST: f64 = 0.1;
 pub(super) const VAIN_GAP: f64 = 0.5;
 /// Work given up by a low cap, as a share of what the other one does.
 const LOW: f64 = 0.4;
-/// Windows in which a cap is low until it is judged, and how often what is known of the other one must
-/// have been renewed meanwhile: by then a part of e^−2 of it is older.
+/// Windows in which a cap must have been low.
 const LOW_WINDOWS: u32 = 8;
+/// How often what is known of the other one must have been renewed in those: a part of e^−2 of it is
+/// older.
 const RENEWED_LEAST: f64 = 2.0;
+/// The same since the cap had come down by [`FALL`] last: what it does is plainer then.
+const RENEWED_ONCE: f64 = 1.0;
 /// Windows since a cap began, in which somebody was behind, in which a low one is judged by what was
 /// before: later on the other one may have changed for its own reasons.
 const JUDGED_WITHIN: u32 = 20;
@@ -53,15 +62,22 @@ const FORGOTTEN: f64 = 3600.0;
 /// What a cap does for others.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Effects {
-    /// What was when the cap began, and then or when it was judged last.
+    /// What was when the cap began.
     first: Option<Begin>,
+    /// What was when the cap began, or had come down by [`FALL`] last.
     begin: Option<Begin>,
-    /// Windows since then, and those in which the cap was low.
-    windows: u32,
-    low_windows: u32,
-    /// How often what is known of the other one was renewed in those, and whether the cap was judged.
+    /// How often what is known of the other one was renewed since `begin`.
     renewed: f64,
+    /// Windows since `first`.
+    windows: u32,
+    /// Those of them in which the cap was low.
+    low_windows: u32,
+    /// How often what is known of the other one was renewed in those.
+    low_renewed: f64,
+    /// Whether the cap was judged by that.
     is_judged: bool,
+    /// Whether the cap stays for another one than those of `first` and `begin`.
+    is_other: bool,
     /// Windows in a row in which the cap could not fall any further.
     stuck_windows: u32,
     given_up: Vec<GivenUp>,
@@ -70,10 +86,12 @@ pub(super) struct Effects {
 suimon_model::saved_struct!(Effects {
     first,
     begin,
+    renewed,
     windows,
     low_windows,
-    renewed,
+    low_renewed,
     is_judged,
+    is_other,
     stuck_windows,
     given_up
 });
@@ -106,6 +124,12 @@ impl Begin {
         Begin { cap, effort: own.effort, stretch: other.stretch, rate: other.rate }
     }
 
+    /// Takes the worst that `other` comes to. What is measured lags behind a rush.
+    fn worsens(&mut self, other: &Need) {
+        self.stretch = self.stretch.max(other.stretch);
+        self.rate = self.rate.min(other.rate);
+    }
+
     fn has_helped(&self, other: &Need) -> bool {
         other.stretch <= (1.0 - EFFECT_LEAST) * self.stretch || other.rate >= (1.0 + EFFECT_LEAST) * self.rate
     }
@@ -127,39 +151,49 @@ impl Effects {
 
     /// Takes note that the cap is to fall to `cap`, and returns whether it was in vain so far.
     pub(super) fn falls(&mut self, cap: f64, own: &Need, other: &Need) -> bool {
-        let begin = self.begin.get_or_insert(Begin::new(cap, own, other));
-        // What is measured lags behind a rush: the worst it came to counts.
-        begin.stretch = begin.stretch.max(other.stretch);
-        begin.rate = begin.rate.min(other.rate);
+        let now = Begin::new(cap, own, other);
+        self.first.get_or_insert(now).worsens(other);
+        let begin = self.begin.get_or_insert(now);
+        begin.worsens(other);
         let begin = *begin;
-        if cap * FALL >= begin.cap {
+        if cap * FALL >= begin.cap || self.renewed < RENEWED_ONCE {
             return false;
         }
-        self.begin = Some(Begin::new(cap, own, other));
+        (self.begin, self.renewed) = (Some(now), 0.0);
         !begin.has_helped(other) && other.error - own.error > VAIN_GAP
     }
 
-    /// Returns whether a cap that has been low for long enough was in vain; asked once in each window.
-    pub(super) fn is_low_in_vain(&mut self, own: &Need, other: &Need) -> bool {
-        let Some(begin) = &self.begin else { return false };
+    /// Returns whether a cap was in vain, of a service that has no more inside than it allows; asked
+    /// once in each window. `is_stuck`: it cannot fall, as those who wait must be served.
+    pub(super) fn is_vain(&mut self, is_stuck: bool, own: &Need, other: &Need) -> bool {
+        if std::mem::take(&mut self.is_other) {
+            for begin in [&mut self.first, &mut self.begin].into_iter().flatten() {
+                (begin.stretch, begin.rate) = (other.stretch, other.rate);
+            }
+        }
+        self.renewed += other.told;
+        let is_low = self.is_low_in_vain(own, other);
+        self.is_stuck_in_vain(is_stuck, own, other) || is_low
+    }
+
+    fn is_low_in_vain(&mut self, own: &Need, other: &Need) -> bool {
+        let Some(first) = &self.first else { return false };
         self.windows = self.windows.saturating_add(1);
-        if begin.effort - own.effort < LOW * other.effort {
+        if first.effort - own.effort < LOW * other.effort {
             return false;
         }
         self.low_windows = self.low_windows.saturating_add(1);
-        self.renewed += other.fresh;
-        let is_due = self.low_windows >= LOW_WINDOWS && self.renewed >= RENEWED_LEAST;
+        self.low_renewed += other.told;
+        let is_due = self.low_windows >= LOW_WINDOWS && self.low_renewed >= RENEWED_LEAST;
         if !is_due || std::mem::replace(&mut self.is_judged, true) {
             return false;
         }
-        self.windows <= JUDGED_WITHIN && !begin.has_helped(other)
+        self.windows <= JUDGED_WITHIN && !first.has_helped(other)
     }
 
-    /// Returns whether a cap that has been `stuck`, as those who wait must be served, was in vain;
-    /// asked once in each window.
-    pub(super) fn is_stuck_in_vain(&mut self, stuck: bool, own: &Need, other: &Need) -> bool {
+    fn is_stuck_in_vain(&mut self, is_stuck: bool, own: &Need, other: &Need) -> bool {
         let is_far_behind = other.error - own.error > VAIN_GAP;
-        self.stuck_windows = if stuck && is_far_behind { self.stuck_windows.saturating_add(1) } else { 0 };
+        self.stuck_windows = if is_stuck && is_far_behind { self.stuck_windows.saturating_add(1) } else { 0 };
         let Some(first) = self.first.filter(|_| self.stuck_windows >= STUCK_WINDOWS) else { return false };
         let expected = (1.0 + (first.effort - own.effort) / other.effort).min(first.stretch);
         let seen = (first.stretch / other.stretch).max(other.rate / first.rate);
@@ -167,19 +201,29 @@ impl Effects {
         expected >= EXPECTED_LEAST && ln(seen) < 0.5 * ln(expected)
     }
 
-    /// Gives the cap up for `service`.
-    pub(super) fn give_up(&mut self, now: Instant, service: u32) {
+    /// Gives the cap up for `service`. `stays`: for another one there is a cap still.
+    pub(super) fn give_up(&mut self, now: Instant, service: u32, stays: bool) {
         self.given_up.retain(|it| now < it.until + seconds(FORGOTTEN));
         let old = self.given_up.iter().position(|it| it.service == service);
         let lasts = old.map_or(GIVEN_UP, |index| self.given_up.swap_remove(index).next);
         let next = (2.0 * lasts).min(GIVEN_UP_MAX);
         self.given_up.push(GivenUp { service, until: now + seconds(lasts), next });
+        let (first, begin) = (self.first, self.begin);
         self.end();
+        if stays {
+            (self.first, self.begin, self.is_other) = (first, begin, true);
+        }
+    }
+
+    /// Forgets for whom it was given up: they wish for something else now.
+    pub(super) fn forget_given_up(&mut self) {
+        self.given_up.clear();
     }
 
     /// Takes note that there is no cap any more.
     pub(super) fn end(&mut self) {
         (self.first, self.begin, self.stuck_windows) = (None, None, 0);
-        (self.windows, self.low_windows, self.renewed, self.is_judged) = (0, 0, 0.0, false);
+        (self.renewed, self.windows, self.low_windows, self.low_renewed) = (0.0, 0, 0, 0.0);
+        (self.is_judged, self.is_other) = (false, false);
     }
 }

@@ -92,17 +92,30 @@ pub(super) struct Estimate {
     recent: ServiceSample,
     inside: f64,
     waiting: f64,
-    /// In the application, of those that may be taken to work.
+    /// In the application, of those that may be taken to work, and when something was answered last.
     working: f64,
+    working_then: f64,
     /// Since something was answered: seconds in which something was there, all seconds, and ends.
     silence: f64,
     since: f64,
     unanswered: f64,
-    /// The share of what is known that the last window told.
+    /// The share of what is known that the last window replaced, and that it told.
     fresh: f64,
+    told: f64,
 }
 
-suimon_model::saved_struct!(Estimate { recent, inside, waiting, working, silence, since, unanswered, fresh });
+suimon_model::saved_struct!(Estimate {
+    recent,
+    inside,
+    waiting,
+    working,
+    working_then,
+    silence,
+    since,
+    unanswered,
+    fresh,
+    told
+});
 
 impl Estimate {
     /// Takes in a window. `cap`: the one that was in force, at which a service with a queue has
@@ -116,6 +129,7 @@ impl Estimate {
         self.inside = window.inside().max(least);
         if window.answered > 0.0 {
             (self.silence, self.since, self.unanswered) = (0.0, 0.0, 0.0);
+            self.working_then = self.inside;
         } else {
             self.silence += window.inside_seconds.min(window.seconds);
             self.since += window.seconds;
@@ -123,8 +137,9 @@ impl Estimate {
         }
         // Requests that pile up without an answer are no work.
         let is_usual = self.silence <= self.usual();
-        self.working = if is_usual { self.inside } else { self.working.min(self.inside) };
+        self.working = if is_usual { self.inside } else { self.working_then.min(self.inside) };
         self.fresh = 1.0 - kept;
+        self.told = window.answered / self.recent.answered.max(1e-9);
     }
 
     /// Returns D: how many times as long as alone a request takes, waiting included. By Little's
@@ -161,9 +176,15 @@ impl Estimate {
         self.since > 0.0 && self.inside > 0.0
     }
 
-    /// Returns the share of what is known that the last window told.
+    /// Returns the share of what is known that the last window replaced, though it may only have
+    /// passed.
     pub(super) fn fresh(&self) -> f64 {
         self.fresh
+    }
+
+    /// Returns the share of what is known that the last window told.
+    pub(super) fn told(&self) -> f64 {
+        self.told
     }
 
     /// Returns ln D. The logarithm of the mean of n values lies 1/2n below that of the true mean on
@@ -187,7 +208,7 @@ impl Estimate {
     /// Returns the seconds that a request takes alone.
     pub(super) fn alone(&self) -> Option<f64> {
         let ServiceSample { known, alone_seconds, .. } = self.recent;
-        (alone_seconds > 0.0).then(|| alone_seconds / known)
+        (alone_seconds > 0.0 && known > 0.0).then(|| alone_seconds / known)
     }
 
     /// Returns answers per second.

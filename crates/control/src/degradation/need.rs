@@ -6,7 +6,7 @@ pub(super) struct Need {
     /// Its index.
     pub(super) service: u32,
     /// The share of what is known of it that the last window told.
-    pub(super) fresh: f64,
+    pub(super) told: f64,
     /// D, and e of (4) or (5).
     pub(super) slowdown: f64,
     /// Seconds from arrival to the end, by Little's law, and completions per second.

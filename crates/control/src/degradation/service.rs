@@ -63,7 +63,7 @@ impl Service {
 
     pub(super) fn adopt(&mut self, wish: &ServiceWish, mode: DegradationMode) {
         self.wish = wish.clone();
-        self.effects = Effects::default();
+        self.effects.forget_given_up();
         if mode == DegradationMode::Off {
             (self.cap, self.binding) = (None, Binding::Free);
         }
@@ -105,9 +105,10 @@ impl Service {
         let helped = neediest(|other| other.is_behind && !other.is_capped);
         // A ceiling and a late probe hold it whomever that helps.
         let is_its_own = |binding| matches!(binding, Binding::Ceiling | Binding::Lag);
-        if let Some(other) = helped.filter(|_| self.cap.is_some() && !is_its_own(self.binding))
-            && (self.effects.is_low_in_vain(need, other)
-                | self.effects.is_stuck_in_vain(self.binding == Binding::Patience, need, other))
+        let is_draining = self.cap.is_some_and(|cap| inside > 1.25 * cap + 0.5);
+        let is_asked = self.cap.is_some() && !is_draining && !is_its_own(self.binding);
+        if let Some(other) = helped.filter(|_| is_asked)
+            && self.effects.is_vain(self.binding == Binding::Patience, need, other)
         {
             return self.give_up(now, other, others);
         }
@@ -124,7 +125,6 @@ impl Service {
         let Some(mut cap) = self.cap.or((step < 0.0).then_some(inside)) else {
             return self.binding = if is_let_be { Binding::NoEffect } else { Binding::Free };
         };
-        let is_draining = self.cap.is_some_and(|cap| inside > 1.25 * cap + 0.5);
         self.binding = binding;
         if step < 0.0 && !is_draining {
             // A cap that is above what is there has no effect.
@@ -171,10 +171,11 @@ impl Service {
 
     /// Gives up helping `other`. Without another one to help there is no cap any more.
     fn give_up(&mut self, now: Instant, other: &Need, others: &[Need]) {
-        self.effects.give_up(now, other.service);
         let helps =
             |it: &Need| it.service != other.service && it.is_behind && !it.is_capped && !it.is_given_up;
-        if !others.iter().any(helps) {
+        let stays = others.iter().any(helps);
+        self.effects.give_up(now, other.service, stays);
+        if !stays {
             (self.cap, self.binding) = (None, Binding::NoEffect);
         }
     }

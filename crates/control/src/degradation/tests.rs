@@ -469,7 +469,7 @@ fn one_that_cannot_be_helped_costs_the_others_no_help() {
 fn what_was_given_up_often_is_tried_soon_again_an_hour_later() {
     let mut effects = effect::Effects::default();
     let mut lasts = |from: f64| -> u32 {
-        effects.give_up(at(from), 0);
+        effects.give_up(at(from), 0, false);
         (1..2000).find(|second| !effects.is_given_up(at(from + f64::from(*second)), 0)).expect("it ends")
     };
     assert_eq!([lasts(0.0), lasts(100.0), lasts(300.0), lasts(4000.0)], [60, 120, 240, 480]);
