@@ -8,16 +8,22 @@ use suimon_model::RouteId;
 
 /// What stands for an identifier in a name.
 const IDENTIFIER: &str = "{id}";
+/// A segment that is one.
+const AN_IDENTIFIER: &str = "0";
 /// Remembered routes may take this many quarters of the places for found routes, so that there is
 /// always room for new ones.
 const QUARTERS_MAX: usize = 3;
 
 impl Table {
     /// Adds a route of this name to the table, as [`Table::learn`] would have named it. `declare`
-    /// is called with the new route. It is not called if the route is known, the name could not be
-    /// that of a found route, or the table has no room for remembered ones.
+    /// is called with the new route. It is not called if the route is known or declared, the name
+    /// could not be that of a found route, or the table has no room for remembered ones.
     pub fn remember(&self, name: &str, declare: impl FnOnce(RouteId, &str)) {
         let Some((method, segments)) = parts(name) else { return };
+        let path = name[method.as_str().len() + 1..].replace(IDENTIFIER, AN_IDENTIFIER);
+        if self.declared_for(&method, &path, None).is_some() {
+            return;
+        }
         let mut found = self.found.write().expect("nobody panics while holding the table");
         let declared = SHARES + self.declared.len();
         if (found.routes - declared) * 4 >= (self.routes_max - declared) * QUARTERS_MAX {
@@ -66,8 +72,9 @@ fn parts(name: &str) -> Option<(Method, Vec<&str>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Routes;
     use crate::route_of;
+    use crate::{DeclaredRoute, RoutePattern, Routes};
+    use suimon_gate::RouteMode;
 
     use crate::Class;
     use std::time::Instant;
@@ -136,6 +143,30 @@ mod tests {
             &deep,
         ] {
             assert!(!remember(&table(), name), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn a_declared_route_is_not_there_twice() {
+        let declared = [("GET", "/jobs/light"), ("GET", "/items/{item}"), ("*", "/static/*")];
+        let declared = declared.map(|(method, path)| DeclaredRoute {
+            pattern: RoutePattern {
+                method: Some(method.to_owned()).filter(|method| method != "*"),
+                path: path.to_owned(),
+            },
+            query: None,
+            mode: RouteMode::Enforce,
+        });
+        let table = Table::new(&Routes { declared: declared.into(), discovered_max: 40, ..Routes::default() });
+        for (name, is_new) in [
+            ("GET /jobs/light", false),
+            ("GET /items/{id}", false),
+            ("GET /static/a", false),
+            ("GET /", true),
+            ("POST /jobs/light", true),
+            ("GET /items", true),
+        ] {
+            assert_eq!(remember(&table, name), is_new, "{name}");
         }
     }
 
