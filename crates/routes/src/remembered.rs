@@ -8,8 +8,8 @@ use suimon_model::RouteId;
 
 /// What stands for an identifier in a name.
 const IDENTIFIER: &str = "{id}";
-/// A segment that is one.
-const AN_IDENTIFIER: &str = "0";
+/// A segment that is one, and that nobody declares as it is.
+const AN_IDENTIFIER: &str = "18446744073709551615";
 /// Remembered routes may take this many quarters of the places for found routes, so that there is
 /// always room for new ones.
 const QUARTERS_MAX: usize = 3;
@@ -20,7 +20,8 @@ impl Table {
     /// could not be that of a found route, or the table has no room for remembered ones.
     pub fn remember(&self, name: &str, declare: impl FnOnce(RouteId, &str)) {
         let Some((method, segments)) = parts(name) else { return };
-        let path = name[method.as_str().len() + 1..].replace(IDENTIFIER, AN_IDENTIFIER);
+        let like = |segment: &&str| if *segment == IDENTIFIER { AN_IDENTIFIER } else { segment }.to_owned();
+        let path = format!("/{}", segments.iter().map(like).collect::<Vec<_>>().join("/"));
         if self.declared_for(&method, &path, None).is_some() {
             return;
         }
@@ -148,7 +149,8 @@ mod tests {
 
     #[test]
     fn a_declared_route_is_not_there_twice() {
-        let declared = [("GET", "/jobs/light"), ("GET", "/items/{item}"), ("*", "/static/*")];
+        let declared =
+            [("GET", "/jobs/light"), ("GET", "/items/{item}"), ("GET", "/pages/0"), ("*", "/static/*")];
         let declared = declared.map(|(method, path)| DeclaredRoute {
             pattern: RoutePattern {
                 method: Some(method.to_owned()).filter(|method| method != "*"),
@@ -157,11 +159,13 @@ mod tests {
             query: None,
             mode: RouteMode::Enforce,
         });
-        let table = Table::new(&Routes { declared: declared.into(), discovered_max: 40, ..Routes::default() });
+        let table =
+            Table::new(&Routes { declared: declared.into(), discovered_max: 40, ..Routes::default() });
         for (name, is_new) in [
             ("GET /jobs/light", false),
             ("GET /items/{id}", false),
             ("GET /static/a", false),
+            ("GET /pages/{id}", true),
             ("GET /", true),
             ("POST /jobs/light", true),
             ("GET /items", true),

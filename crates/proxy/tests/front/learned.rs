@@ -3,8 +3,8 @@
 use crate::support::{App, Gateway, app, gateway, params, soon};
 use std::fs;
 use std::path::{Path, PathBuf};
-use suimon_gate::KindMode;
-use suimon_params::{Params, SessionKind};
+use suimon_gate::{KindMode, RouteMode};
+use suimon_params::{DeclaredRoute, Params, RoutePattern, SessionKind};
 
 /// A gateway that knows sessions and holds none back, finds its limits, and keeps what it learns in
 /// `file`.
@@ -81,6 +81,27 @@ async fn a_restarted_gateway_goes_on_with_the_routes_and_limits_it_knew() {
         assert!(restarted.observer.learned().gate.routes.iter().any(|route| route.took.is_some()));
         used(restarted).await;
     }
+}
+
+#[tokio::test]
+async fn a_declared_route_goes_on_too_and_is_there_once() {
+    let (app, (_folder, file)) = (app().await, in_folder());
+    let declaring = || {
+        let pattern = RoutePattern { method: Some("GET".to_owned()), path: "/echo".to_owned() };
+        let declared = DeclaredRoute { pattern, query: None, mode: RouteMode::Enforce };
+        let mut params = learning(&app, &file);
+        params.routes.declared = vec![declared];
+        gateway(params)
+    };
+    used(declaring()).await;
+    let mut restarted = declaring();
+    let seen = restarted.view();
+    let echo: Vec<_> = seen.routes.iter().filter(|route| route.name == "GET /echo").collect();
+    assert_eq!(echo.len(), 1, "{seen:?}");
+    let learned = restarted.observer.learned();
+    let known = learned.gate.routes.iter().filter(|route| route.took.is_some()).count();
+    assert_eq!(known, 3, "{learned:?}");
+    soon(restarted.stop()).await.unwrap();
 }
 
 #[tokio::test]
