@@ -41,8 +41,8 @@ pub(super) const VAIN_GAP: f64 = 0.5;
 const LOW: f64 = 0.4;
 /// Windows in which a cap must have been low.
 const LOW_WINDOWS: u32 = 8;
-/// How often what is known of the other one must have been renewed in those: a part of e^−2 of it is
-/// older.
+/// How often what is known of the other one must have been renewed in those: at most 14 % (e^−2) of
+/// it is older.
 const RENEWED_LEAST: f64 = 2.0;
 /// The same since the cap had come down by [`FALL`] last: what it does is plainer then.
 const RENEWED_ONCE: f64 = 1.0;

@@ -19,7 +19,7 @@ pub(super) struct Need {
     pub(super) is_behind: bool,
     /// Whether it has a cap.
     pub(super) is_capped: bool,
-    /// Whether the service that is to give way to it has given that up.
+    /// Whether the service that is looked at has given up helping this one.
     pub(super) is_given_up: bool,
     /// Its floor as effort, none: 0, and what is aimed at for it; its ceiling, none: infinite.
     pub(super) wished_floor: f64,
