@@ -69,9 +69,6 @@ pub(crate) struct Options {
     /// Measures only the changes, into the data that are there.
     #[arg(long)]
     changes_only: bool,
-    /// Measures only the floors, beside nothing, into the data that are there.
-    #[arg(long, conflicts_with = "changes_only")]
-    floors_only: bool,
     /// Draws figures and table from the data that are there.
     #[arg(long)]
     redraw: bool,
@@ -83,9 +80,6 @@ struct Data {
     experiment: String,
     machine: Machine,
     rounds: Vec<Round>,
-    /// Rounds of the floors alone; if there are any, they count for the floors.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    floors: Vec<Round>,
     changes: Vec<changes::Changed>,
 }
 
@@ -165,14 +159,10 @@ impl Side {
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let common = options.common.prepare(NAME)?;
     let path = common.out.join("data/result.json");
-    let is_there = options.redraw || options.changes_only || options.floors_only;
-    let mut data = data::measured(&path, NAME, is_there, || measure(&common, options, &path))?;
-    if options.floors_only {
-        let mut rounds = std::mem::take(&mut data.floors);
-        measure_rounds(&common, options, &Setup::FLOORS, &mut rounds, |_| Ok(()))?;
-        data.floors = rounds;
-        data::save(&path, &data)?;
-    } else if !options.redraw {
+    let mut data = data::measured(&path, NAME, options.redraw || options.changes_only, || {
+        measure(&common, options, &path)
+    })?;
+    if !options.redraw {
         data.changes = changes::measure(&common)?;
         data::save(&path, &data)?;
     }
@@ -185,41 +175,20 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
 }
 
 fn measure(common: &Common, options: &Options, path: &Path) -> Result<Data> {
-    let mut data = Data {
-        experiment: NAME.into(),
-        machine: common.machine.clone(),
-        rounds: vec![],
-        floors: vec![],
-        changes: vec![],
-    };
-    let mut rounds = vec![];
-    measure_rounds(common, options, &Setup::ALL, &mut rounds, |rounds| {
-        data.rounds = rounds.to_vec();
-        data::save(path, &data)
-    })?;
-    data.rounds = rounds;
-    Ok(data)
-}
-
-/// Measures rounds of these setups, and adds them to `rounds`. `save` is called after each setup.
-fn measure_rounds(
-    common: &Common,
-    options: &Options,
-    setups: &[Setup],
-    rounds: &mut Vec<Round>,
-    mut save: impl FnMut(&[Round]) -> Result<()>,
-) -> Result<()> {
+    let mut data =
+        Data { experiment: NAME.into(), machine: common.machine.clone(), rounds: vec![], changes: vec![] };
+    let rounds = if common.quick { 1 } else { options.rounds };
     let seconds = if common.quick { 10 } else { options.seconds };
     let mut work = None;
-    for number in 0..if common.quick { 1 } else { options.rounds as usize } {
+    for number in 0..rounds {
         // One application for all setups of a round: what differs is in front of it.
         let place = folder(common, "application")?;
         let shop = open(common, &place, HEAVY_SIZE, &mut work)?;
-        let mut round = begin(common, &shop)?;
+        data.rounds.push(begin(common, &shop)?);
         let learned = learn(common, &shop)?;
-        for turn in 0..setups.len() {
+        for turn in 0..Setup::ALL.len() {
             // Every round begins elsewhere, so that nothing that drifts favours one of them.
-            let setup = setups[(turn + 7 * number) % setups.len()];
+            let setup = Setup::ALL[(turn + 7 * number as usize) % Setup::ALL.len()];
             if let Some(cell) = cell(common, &shop, &learned, setup, seconds)? {
                 eprintln!(
                     "round {}: {}: {:.0} light and {:.2} heavy jobs a second, light p99 {:.3} s",
@@ -229,13 +198,12 @@ fn measure_rounds(
                     cell.heavy.per_s,
                     cell.light.p99_s
                 );
-                round.cells.push(cell);
-                save(&[&rounds[..], std::slice::from_ref(&round)].concat())?;
+                data.rounds[number as usize].cells.push(cell);
+                data::save(path, &data)?;
             }
         }
-        rounds.push(round);
     }
-    Ok(())
+    Ok(data)
 }
 
 /// Opens the application in a folder of its own.

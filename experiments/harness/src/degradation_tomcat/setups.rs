@@ -45,8 +45,6 @@ pub(super) enum Setup {
 }
 
 impl Setup {
-    /// Those that tell what a floor does.
-    pub(super) const FLOORS: [Setup; 3] = [Setup::Uncontrolled, Setup::Floor(0.5), Setup::Floor(0.8)];
     /// All that are measured, in the order of the table.
     pub(super) const ALL: [Setup; 17] = [
         Setup::Uncontrolled,
