@@ -21,8 +21,10 @@ pub(super) struct Need {
     pub(super) is_capped: bool,
     /// Whether the service that is looked at has given up helping this one.
     pub(super) is_given_up: bool,
-    /// Its floor as effort, none: 0, and what is aimed at for it; its ceiling, none: infinite.
+    /// Its floor as effort, none: 0; what is to be aimed at ÷ that, if there is room, and what is
+    /// aimed at; its ceiling, none: infinite.
     pub(super) wished_floor: f64,
+    pub(super) floor_aim: f64,
     pub(super) floor: f64,
     pub(super) ceiling: f64,
     pub(super) effort: f64,
