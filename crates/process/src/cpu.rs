@@ -25,6 +25,12 @@ pub fn process_time(pid: u32) -> io::Result<Duration> {
     ticks_of(&stat).map(time).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
+/// Returns the CPU time that this thread has used, to the nanosecond.
+pub fn thread_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default() // it is never negative
+}
+
 /// Returns how `core` has spent its time since the machine started, or `None` if there is no such
 /// core.
 ///
@@ -69,6 +75,17 @@ mod tests {
         assert_eq!(ticks_of(stat), Some(280));
         assert_eq!(time(280), Duration::from_millis(2800));
         assert_eq!(ticks_of("42 (cut"), None);
+    }
+
+    #[test]
+    fn the_time_of_a_thread_is_that_of_its_work() {
+        let before = thread_time();
+        let work = || (0..100_000_u64).fold(1_u64, |sum, next| std::hint::black_box(sum ^ next));
+        let until = std::time::Instant::now() + Duration::from_secs(10);
+        while thread_time() == before && std::time::Instant::now() < until {
+            std::hint::black_box(work());
+        }
+        assert!(thread_time() > before);
     }
 
     #[test]

@@ -86,7 +86,7 @@ fn one(changed: &Changed) -> Plot {
         .x(Axis::new("seconds").from(0.0))
         .y(Axis::new("ratio; requests").logarithmic())
         .series(Series::line("wished", Hue::Grey, vec![(0.0, WISHED), (end, WISHED)]).dashed())
-        .series(Series::line("ratio of slowdowns, clients", Hue::Blue, changed.ratios()))
+        .series(Series::line("ratio of slowdowns, clients", Hue::Blue, with_gaps(&changed.ratios())))
         .series(Series::line("cap of the heavy one", Hue::Amber, of(|seen| seen.cap)));
     if let [from, to, ..] = changed.at[..] {
         plot = plot.span(Span::new(from, to, words));
@@ -94,8 +94,16 @@ fn one(changed: &Changed) -> Plot {
     plot
 }
 
+/// What is not drawn.
+const GAP: (f64, f64) = (f64::NAN, f64::NAN);
+
+/// Returns points of which those are joined that are a second apart: nothing is drawn over a time
+/// without any.
+fn with_gaps(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    points.chunk_by(|one, next| next.0 - one.0 < 1.5).flat_map(|run| [run, &[GAP]].concat()).collect()
+}
+
 /// Returns points that are not joined.
 fn dots(name: &str, hue: Hue, points: Vec<(f64, f64)>) -> Series {
-    let gap = (f64::NAN, f64::NAN);
-    Series::dotted(name, hue, points.into_iter().flat_map(|point| [point, gap]).collect())
+    Series::dotted(name, hue, points.into_iter().flat_map(|point| [point, GAP]).collect())
 }

@@ -4,7 +4,9 @@
 mod changes;
 mod draw;
 mod setups;
+mod speed;
 mod tell;
+mod yardstick;
 
 use std::fs;
 use std::net::SocketAddr;
@@ -25,6 +27,7 @@ use crate::machine::Machine;
 use crate::trouble::{Result, Trouble, While, failed};
 use crate::{claims, data};
 use setups::{LEARNED, Setup};
+use yardstick::Yardstick;
 
 const NAME: &str = "degradation-tomcat";
 const LIGHT: &str = "/jobs/light";
@@ -129,6 +132,9 @@ struct Cell {
     heavy: Side,
     /// Light and heavy jobs done, second by second, settling left out.
     seconds: Vec<(u32, u32)>,
+    /// What a fixed piece of work cost on the application's core in each of these, in processor
+    /// seconds.
+    yardstick_s: Vec<f64>,
     /// Of the application's core: used by the application, and by others.
     app_share: f64,
     foreign_share: f64,
@@ -311,7 +317,9 @@ fn cell(
     };
     let (core, app, began) =
         (CoreTimes::now(common.app_core)?, process_time(shop.process.pid())?, Instant::now());
+    let yardstick = Yardstick::start(common.app_core);
     let report = load.play(common, &folder, gateway.address, |_| gateway.must_run())?;
+    let yardstick_s = yardstick.end()?;
     let used = process_time(shop.process.pid())?.saturating_sub(app).as_secs_f64();
     let app_share = used / began.elapsed().as_secs_f64();
     let core = core.until(&CoreTimes::now(common.app_core)?);
@@ -326,6 +334,7 @@ fn cell(
         light: Side::of(point.light.as_ref()),
         heavy: Side::of(point.heavy.as_ref()),
         seconds: counted.map(|second| (second.light, second.heavy)).collect(),
+        yardstick_s: yardstick_s.into_iter().skip(from).take(seconds as usize).collect(),
         app_share,
         foreign_share: (core.busy - app_share).max(0.0) + core.stolen,
     }))
