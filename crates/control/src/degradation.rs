@@ -56,12 +56,11 @@ use service::{CALM, Service, WINDOWS_TOLD};
 use suimon_model::real::{exp, ln};
 use suimon_model::{Instant, Record, ServiceId, seconds};
 
-/// What is aimed at ÷ a floor, at most: what swings around its floor is below it half of the time.
-/// The first is for floors in completions, which are counted. A floor in percent goes by what a
-/// request takes alone, which is known to a tenth, and on a shared machine work varies by 13 % from
-/// second to second: with 1.15 half the work was kept in 57 to 93 % of the seconds, with 1.3 in all
-/// (`experiments/degradation-tomcat`).
+/// What is aimed at ÷ a floor in completions, at most: what swings around its floor is below it half
+/// of the time.
 const FLOOR_AIM: f64 = 1.15;
+/// The same of a floor in percent, which also goes by what a request takes alone, and that is known
+/// to a tenth: on a shared machine 1.15 kept half of the work in 57 to 93 % of the seconds.
 const FLOOR_AIM_OF_HOST: f64 = 1.3;
 /// What the aims take at most of what the floors leave to others.
 const AIM_OF_REST: f64 = 0.5;
@@ -449,8 +448,11 @@ impl Degradation {
                     .filter_map(|(_, (need, service))| Some(((*need)?, service)));
                 let misses_floor = need.effort < (1.0 - DEADBAND) * need.wished_floor;
                 let has_its_part = self.mode != DegradationMode::Slowdown && need.error < DEADBAND;
-                let is_far =
-                    misses_floor || others.clone().any(|(other, _)| need.error - other.error > VAIN_GAP);
+                // What lacks to the aim is no debt while the floor itself is kept.
+                let is_kept = need.floor > need.wished_floor && need.effort >= need.wished_floor;
+                let beyond = if is_kept { ln(need.floor / need.wished_floor) } else { 0.0 };
+                let gap = |other: Need| need.error - beyond - other.error;
+                let is_far = misses_floor || others.clone().any(|(other, _)| gap(other) > VAIN_GAP);
                 let nobody_gives = !need.is_capped && !others.any(|(_, service)| gives(service));
                 is_far && nobody_gives || misses_floor && has_its_part
             })
@@ -474,7 +476,10 @@ impl Degradation {
             (0..).zip(&self.services).map(|(index, service)| self.need(index, service)).collect();
         let most = self.floor_aim_max(&needs);
         for need in needs.iter_mut().flatten() {
-            need.floor = (need.floor_aim.min(most) * need.wished_floor).min(need.ceiling);
+            // What is aimed at keeps a distance from the service's own ceiling, too.
+            let below_ceiling = need.wished_floor + 0.5 * (need.ceiling - need.wished_floor).max(0.0);
+            let aim = need.floor_aim.min(most) * need.wished_floor;
+            need.floor = aim.min(below_ceiling).min(need.ceiling);
         }
         match self.mode {
             DegradationMode::Off => needs.fill(None),
@@ -509,15 +514,18 @@ impl Degradation {
     /// Returns what is aimed at ÷ a floor, as far as the floors leave room for it.
     fn floor_aim_max(&self, needs: &[Option<Need>]) -> f64 {
         let all = self.divided();
-        // Where they cannot all be had, the first ones are kept at the cost of the last.
-        let mut kept = 0.0;
+        // Where they cannot all be had, the first ones are kept at the cost of the last, and a floor
+        // in percent takes no more beyond its due than one in completions.
+        let (mut kept, mut most) = (0.0, f64::INFINITY);
         for need in needs.iter().flatten() {
             if kept + need.wished_floor > (1.0 + DEADBAND) * all {
+                most = FLOOR_AIM;
                 break;
             }
             kept += need.wished_floor;
         }
-        1.0 + AIM_OF_REST * (all - kept).max(0.0) / kept.max(EFFORT_LEAST)
+        let room = 1.0 + AIM_OF_REST * (all - kept).max(0.0) / kept.max(EFFORT_LEAST);
+        room.min(most)
     }
 
     fn need(&self, index: u32, service: &Service) -> Option<Need> {

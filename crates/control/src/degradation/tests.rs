@@ -373,6 +373,18 @@ fn a_floor_that_cannot_be_had_is_told_and_so_is_one_that_holds_another_back() {
 }
 
 #[test]
+fn floors_of_both_kinds_that_do_not_fit_shrink_alike() {
+    // 0.5 and 0.6 of two cores.
+    let percent = ServiceWish { floor: Some(Amount::OfHost(0.5)), ..ServiceWish::default() };
+    let rate = ServiceWish { floor: Some(Amount::PerSecond(0.6 * 2.0 / 0.35)), ..ServiceWish::default() };
+    let mut law = law(DegradationMode::Shares, &[percent, rate]);
+    shop().play(&mut law, 0.0, 120.0);
+    let [light, heavy] = [A, B].map(|id| law.standing(id).effort);
+    let share = light / (light + heavy);
+    assert!((share - 0.5 / 1.1).abs() < 0.02, "{share}");
+}
+
+#[test]
 fn another_wish_begins_with_the_caps_that_are_there() {
     let mut law = law(DegradationMode::Slowdown, &slowdowns(&[1.0, 2.0]));
     shop().play(&mut law, 0.0, 60.0);
