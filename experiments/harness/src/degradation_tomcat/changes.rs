@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use suimon_admin::State;
 
 use super::setups::Setup;
-use super::{ALONE_S, HEAVY, HEAVY_CLIENTS, LIGHT_CLIENTS, Load, alone, folder, learn, open};
+use super::{ALONE_S, HEAVY, HEAVY_CLIENTS, LIGHT, LIGHT_CLIENTS, Load, alone, folder, learn, open};
 use crate::common::Common;
 use crate::http::Visitor;
 use crate::trouble::{Result, failed};
@@ -105,12 +105,14 @@ fn one(common: &Common, change: Change) -> Result<Changed> {
     let quick = common.quick;
     let load = match change {
         Change::Cost => Load {
+            light: LIGHT.into(),
             heavy: HEAVY.into(),
             heavy_clients: vec![HEAVY_CLIENTS],
             settle_s: 0,
             seconds: if quick { 15 } else { END as u32 },
         },
         Change::Load => Load {
+            light: LIGHT.into(),
             heavy: HEAVY.into(),
             heavy_clients: vec![HEAVY_CLIENTS, 0, HEAVY_CLIENTS],
             settle_s: 0,

@@ -47,6 +47,12 @@ const LEARN_TURNS: u32 = 6;
 const MOST_S: u32 = 20;
 /// Seconds from the beginning of the load that do not count.
 const SETTLE_S: u64 = 20;
+/// Turns with the load's core idle and busy, and how long each lasts.
+const TURNS: u32 = 10;
+const TURN: Duration = Duration::from_secs(5);
+/// Seconds for which each job is measured by itself, and before that.
+const BY_ITSELF_S: u32 = 240;
+const BY_ITSELF_SETTLE_S: u64 = 5;
 /// How long a request may take.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// How often the loader is looked at.
@@ -72,6 +78,9 @@ pub(crate) struct Options {
     /// Measures only the changes, into the data that are there.
     #[arg(long)]
     changes_only: bool,
+    /// Measures only how jobs follow the speed of the core, into the data that are there.
+    #[arg(long, conflicts_with = "changes_only")]
+    speed_only: bool,
     /// Draws figures and table from the data that are there.
     #[arg(long)]
     redraw: bool,
@@ -84,6 +93,20 @@ struct Data {
     machine: Machine,
     rounds: Vec<Round>,
     changes: Vec<changes::Changed>,
+    /// None yet: efforts are not corrected.
+    #[serde(default)]
+    speed: Option<CoreSpeed>,
+}
+
+/// What the yardstick costs on the application's core, and what is done there meanwhile.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+struct CoreSpeed {
+    /// Its cost, second by second, while the load's core is idle and while it is busy, in turns.
+    load_core_idle_s: Vec<f64>,
+    load_core_busy_s: Vec<f64>,
+    /// Jobs done and the cost, second by second, each job by itself.
+    light: Vec<(u32, f64)>,
+    heavy: Vec<(u32, f64)>,
 }
 
 /// One round: each job by itself, then every setup.
@@ -165,11 +188,15 @@ impl Side {
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let common = options.common.prepare(NAME)?;
     let path = common.out.join("data/result.json");
-    let mut data = data::measured(&path, NAME, options.redraw || options.changes_only, || {
-        measure(&common, options, &path)
-    })?;
-    if !options.redraw {
+    let Options { redraw, changes_only, speed_only, .. } = *options;
+    let has_rounds = redraw || changes_only || speed_only;
+    let mut data = data::measured(&path, NAME, has_rounds, || measure(&common, options, &path))?;
+    if !redraw && !speed_only {
         data.changes = changes::measure(&common)?;
+        data::save(&path, &data)?;
+    }
+    if !redraw && !changes_only {
+        data.speed = Some(core_speed(&common)?);
         data::save(&path, &data)?;
     }
     draw::setups(&data, &common.out.join("figure.svg"))?;
@@ -181,8 +208,13 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
 }
 
 fn measure(common: &Common, options: &Options, path: &Path) -> Result<Data> {
-    let mut data =
-        Data { experiment: NAME.into(), machine: common.machine.clone(), rounds: vec![], changes: vec![] };
+    let mut data = Data {
+        experiment: NAME.into(),
+        machine: common.machine.clone(),
+        rounds: vec![],
+        changes: vec![],
+        speed: None,
+    };
     let rounds = if common.quick { 1 } else { options.rounds };
     let seconds = if common.quick { 10 } else { options.seconds };
     let mut work = None;
@@ -212,6 +244,42 @@ fn measure(common: &Common, options: &Options, path: &Path) -> Result<Data> {
     Ok(data)
 }
 
+/// Measures how jobs follow the speed of the core, without anything in front of the application.
+fn core_speed(common: &Common) -> Result<CoreSpeed> {
+    let place = folder(common, "speed")?;
+    let shop = open(common, &place, HEAVY_SIZE, &mut None)?;
+    let (mut load_core_idle_s, mut load_core_busy_s) = (vec![], vec![]);
+    for _ in 0..if common.quick { 1 } else { TURNS } {
+        load_core_idle_s.extend(cost_for(common, TURN)?);
+        let busy = Yardstick::without_rest(common.load_core);
+        load_core_busy_s.extend(cost_for(common, TURN)?);
+        busy.end()?;
+    }
+    let by_itself = |path: &str| -> Result<Vec<(u32, f64)>> {
+        let seconds = if common.quick { 5 } else { BY_ITSELF_S };
+        let load = Load {
+            light: path.into(),
+            heavy: HEAVY.into(),
+            heavy_clients: vec![0],
+            settle_s: BY_ITSELF_SETTLE_S,
+            seconds,
+        };
+        let yardstick = Yardstick::start(common.app_core);
+        let report = load.play(common, &place, shop.address, |_| Ok(()))?;
+        let done = report.series.iter().map(|second| second.light).zip(yardstick.end()?);
+        Ok(done.skip(BY_ITSELF_SETTLE_S as usize).take(seconds as usize).collect())
+    };
+    let (light, heavy) = (by_itself(LIGHT)?, by_itself(HEAVY)?);
+    Ok(CoreSpeed { load_core_idle_s, load_core_busy_s, light, heavy })
+}
+
+/// Returns what the yardstick costs on the application's core for so long, second by second.
+fn cost_for(common: &Common, lasts: Duration) -> Result<Vec<f64>> {
+    let yardstick = Yardstick::start(common.app_core);
+    thread::sleep(lasts);
+    yardstick.end()
+}
+
 /// Opens the application in a folder of its own.
 fn open(common: &Common, folder: &Path, heavy_size: u32, work: &mut Option<Work>) -> Result<OpenShop> {
     let options =
@@ -236,6 +304,7 @@ fn open(common: &Common, folder: &Path, heavy_size: u32, work: &mut Option<Work>
 /// seconds of the light and of the heavy one.
 fn alone(common: &Common, folder: &Path, to: SocketAddr, seconds: u32) -> Result<(f64, f64)> {
     let load = Load {
+        light: LIGHT.into(),
         heavy: HEAVY.into(),
         heavy_clients: vec![],
         settle_s: 1,
@@ -272,7 +341,8 @@ fn begin(common: &Common, shop: &OpenShop) -> Result<Round> {
 /// Returns the light jobs per second that thirty clients get without heavy ones, in so many seconds.
 fn light_most(common: &Common, folder: &Path, to: SocketAddr, seconds: u32) -> Result<f64> {
     let seconds = if common.quick { seconds.min(4) } else { seconds };
-    let load = Load { heavy: HEAVY.into(), heavy_clients: vec![0], settle_s: 2, seconds };
+    let load =
+        Load { light: LIGHT.into(), heavy: HEAVY.into(), heavy_clients: vec![0], settle_s: 2, seconds };
     let report = load.play(common, folder, to, |_| Ok(()))?;
     let light = report.points.iter().find_map(|point| point.light.as_ref());
     light.map(|light| light.per_second).ok_or_else(|| Trouble::Failed("no light job was done".into()))
@@ -310,6 +380,7 @@ fn cell(
     let (light_alone_s, heavy_alone_s) = alone(common, &folder, shop.address, ALONE_S)?;
     let light_most_per_s = light_most(common, &folder, shop.address, ALONE_S)?;
     let load = Load {
+        light: LIGHT.into(),
         heavy: setup.heavy(),
         heavy_clients: vec![HEAVY_CLIENTS],
         settle_s: if common.quick { 5 } else { SETTLE_S },
@@ -342,6 +413,7 @@ fn cell(
 
 /// A load as `suimon profile` makes it.
 struct Load {
+    light: String,
     heavy: String,
     /// Point by point; none: each job by itself.
     heavy_clients: Vec<u32>,
@@ -381,7 +453,15 @@ impl Load {
         let clients: Vec<String> = self.heavy_clients.iter().map(u32::to_string).collect();
         let mut program = Program::new("profile", &common.suimon)
             .cores(&[common.load_core])
-            .args(["profile", "--to", &format!("http://{to}"), "--light", LIGHT, "--heavy", &self.heavy])
+            .args([
+                "profile",
+                "--to",
+                &format!("http://{to}"),
+                "--light",
+                &self.light,
+                "--heavy",
+                &self.heavy,
+            ])
             .args(["--light-in-flight".to_string(), LIGHT_CLIENTS.to_string()])
             .args(["--warmup".to_string(), format!("{}s", self.settle_s)])
             .args(["--seconds".to_string(), self.seconds.to_string()])
