@@ -87,7 +87,7 @@ fn one(changed: &Changed) -> Plot {
         .y(Axis::new("ratio; requests").logarithmic())
         .series(Series::line("wished", Hue::Grey, vec![(0.0, WISHED), (end, WISHED)]).dashed())
         .series(Series::line("ratio of slowdowns, clients", Hue::Blue, with_gaps(&changed.ratios())))
-        .series(Series::line("cap of the heavy one", Hue::Amber, of(|seen| seen.cap)));
+        .series(Series::line("cap of the heavy one", Hue::Amber, with_gaps(&of(|seen| seen.cap))));
     if let [from, to, ..] = changed.at[..] {
         plot = plot.span(Span::new(from, to, words));
     }
@@ -97,7 +97,7 @@ fn one(changed: &Changed) -> Plot {
 /// What is not drawn.
 const GAP: (f64, f64) = (f64::NAN, f64::NAN);
 
-/// Returns points of which those are joined that are a second apart: nothing is drawn over a time
+/// Returns points of which those are joined that are about a second apart: nothing is drawn over a time
 /// without any.
 fn with_gaps(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     points.chunk_by(|one, next| next.0 - one.0 < 1.5).flat_map(|run| [run, &[GAP]].concat()).collect()
