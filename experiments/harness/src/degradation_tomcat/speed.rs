@@ -52,7 +52,7 @@ impl Speed {
     /// Says what was fitted.
     pub(super) fn words(self) -> String {
         format!(
-            "What is done follows the inverse of the yardstick's cost to the power of {:.2}, which explains {:.0} % of how it\nvaries",
+            "What is done follows the inverse of the yardstick's cost to the power of {:.2}, which explains\n{:.0} % of how it varies",
             self.exponent,
             100.0 * self.explained
         )
