@@ -36,13 +36,11 @@ pub(super) fn setups(data: &Data, path: &Path) -> Result<()> {
         .series(Series::line("as wished", Hue::Grey, wishes.iter().map(|it| (*it, *it)).collect()).dashed())
         .series(dots("reached, each round", Hue::Blue, reached));
     let groups: [Group; 4] = [
-        ("nothing, or Suimon without a wish", Hue::Grey, |setup| {
-            matches!(setup, Setup::Uncontrolled | Setup::Limits)
-        }),
+        ("nothing, or Suimon without a wish", Hue::Grey, Setup::is_without_wish),
         ("fixed pauses", Hue::Amber, |setup| {
             matches!(setup, Setup::Around(_) | Setup::Inside(_) | Setup::Pause(_))
         }),
-        ("Suimon with a wish", Hue::Blue, |setup| matches!(setup, Setup::Ratio(_) | Setup::Floor(_))),
+        ("Suimon with a wish", Hue::Blue, Setup::is_wish),
         ("HAProxy, nginx, Envoy", Hue::Purple, |setup| {
             matches!(
                 setup,

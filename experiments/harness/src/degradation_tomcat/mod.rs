@@ -81,6 +81,9 @@ pub(crate) struct Options {
     /// Measures only how jobs follow the speed of the core, into the data that are there.
     #[arg(long, conflicts_with = "changes_only")]
     speed_only: bool,
+    /// Adds rounds to the data that are there, of only the setups whose efforts are compared.
+    #[arg(long, conflicts_with_all = ["changes_only", "speed_only", "redraw"])]
+    efforts_only: bool,
     /// Draws figures and table from the data that are there.
     #[arg(long)]
     redraw: bool,
@@ -188,14 +191,17 @@ impl Side {
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let common = options.common.prepare(NAME)?;
     let path = common.out.join("data/result.json");
-    let Options { redraw, changes_only, speed_only, .. } = *options;
-    let has_rounds = redraw || changes_only || speed_only;
+    let Options { redraw, changes_only, speed_only, efforts_only, .. } = *options;
+    let has_rounds = redraw || changes_only || speed_only || efforts_only;
     let mut data = data::measured(&path, NAME, has_rounds, || measure(&common, options, &path))?;
-    if !redraw && !speed_only {
+    if efforts_only {
+        add_rounds(&common, options, &Setup::of_efforts(), &path, &mut data)?;
+    }
+    if !redraw && !speed_only && !efforts_only {
         data.changes = changes::measure(&common)?;
         data::save(&path, &data)?;
     }
-    if !redraw && !changes_only {
+    if !redraw && !changes_only && !efforts_only {
         data.speed = Some(core_speed(&common)?);
         data::save(&path, &data)?;
     }
@@ -215,6 +221,18 @@ fn measure(common: &Common, options: &Options, path: &Path) -> Result<Data> {
         changes: vec![],
         speed: None,
     };
+    add_rounds(common, options, &Setup::ALL, path, &mut data)?;
+    Ok(data)
+}
+
+/// Measures rounds of these setups, and adds them to the data.
+fn add_rounds(
+    common: &Common,
+    options: &Options,
+    setups: &[Setup],
+    path: &Path,
+    data: &mut Data,
+) -> Result<()> {
     let rounds = if common.quick { 1 } else { options.rounds };
     let seconds = if common.quick { 10 } else { options.seconds };
     let mut work = None;
@@ -222,11 +240,11 @@ fn measure(common: &Common, options: &Options, path: &Path) -> Result<Data> {
         // One application for all setups of a round: what differs is in front of it.
         let place = folder(common, "application")?;
         let shop = open(common, &place, HEAVY_SIZE, &mut work)?;
-        data.rounds.push(begin(common, &shop)?);
+        let mut round = begin(common, &shop)?;
         let learned = learn(common, &shop)?;
-        for turn in 0..Setup::ALL.len() {
+        for turn in 0..setups.len() {
             // Every round begins elsewhere, so that nothing that drifts favours one of them.
-            let setup = Setup::ALL[(turn + 7 * number as usize) % Setup::ALL.len()];
+            let setup = setups[(turn + 7 * number as usize) % setups.len()];
             if let Some(cell) = cell(common, &shop, &learned, setup, seconds)? {
                 eprintln!(
                     "round {}: {}: {:.0} light and {:.2} heavy jobs a second, light p99 {:.3} s",
@@ -236,12 +254,13 @@ fn measure(common: &Common, options: &Options, path: &Path) -> Result<Data> {
                     cell.heavy.per_s,
                     cell.light.p99_s
                 );
-                data.rounds[number as usize].cells.push(cell);
-                data::save(path, &data)?;
+                round.cells.push(cell);
             }
         }
+        data.rounds.push(round);
+        data::save(path, data)?;
     }
-    Ok(data)
+    Ok(())
 }
 
 /// Measures how jobs follow the speed of the core, without anything in front of the application.

@@ -66,6 +66,22 @@ impl Setup {
         Setup::Envoy,
     ];
 
+    /// Those whose efforts are compared: without a wish, and under each.
+    pub(super) fn of_efforts() -> Vec<Setup> {
+        let belongs = |setup: &Setup| setup.is_without_wish() || setup.is_wish();
+        Setup::ALL.into_iter().filter(belongs).collect()
+    }
+
+    /// Returns whether it is what efforts under a wish are compared with.
+    pub(super) const fn is_without_wish(self) -> bool {
+        matches!(self, Setup::Uncontrolled | Setup::Limits)
+    }
+
+    /// Returns whether it is Suimon under a wish.
+    pub(super) const fn is_wish(self) -> bool {
+        matches!(self, Setup::Ratio(_) | Setup::Floor(_))
+    }
+
     pub(super) fn words(self) -> String {
         match self {
             Setup::Uncontrolled => "nothing".into(),
