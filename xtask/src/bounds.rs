@@ -13,9 +13,10 @@ use std::path::Path;
 /// The table.
 const TABLE: &str = "docs/bounds.md";
 /// Crates that hold what strangers send, or what comes of it.
-const CRATES: [&str; 14] = [
+const CRATES: [&str; 15] = [
     "admin",
     "downstream",
+    "fastcgi",
     "fleet",
     "gate",
     "identity",

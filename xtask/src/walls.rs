@@ -83,8 +83,21 @@ const CRATES: &[Crate] = &[
     },
     Crate {
         name: "suimon-params",
-        knows: &["suimon-fleet", "suimon-gate", "suimon-line", "suimon-model", "suimon-routes"],
+        knows: &[
+            "suimon-fastcgi",
+            "suimon-fleet",
+            "suimon-gate",
+            "suimon-line",
+            "suimon-model",
+            "suimon-routes",
+        ],
         tests_know: &[],
+        others: Others::AnyBut(NO_SOCKETS),
+    },
+    Crate {
+        name: "suimon-fastcgi",
+        knows: &[],
+        tests_know: &["suimon-testing"],
         others: Others::AnyBut(NO_SOCKETS),
     },
     Crate {
@@ -137,7 +150,7 @@ const CRATES: &[Crate] = &[
     },
     Crate {
         name: "suimon-upstream",
-        knows: &["suimon-fleet", "suimon-message", "suimon-model", "suimon-params"],
+        knows: &["suimon-fastcgi", "suimon-fleet", "suimon-message", "suimon-model", "suimon-params"],
         tests_know: &["suimon-testing"],
         others: Others::AnyBut(NOT_ON_THE_REQUEST_PATH),
     },
