@@ -81,7 +81,7 @@ fn origin(base: &str) -> Result<NodeParams, FetchError> {
         Some(_) => format!("http://{base}"),
     };
     match NodeParams::parse(&url) {
-        Ok(origin) if origin.scheme == Scheme::Https => wrong("it speaks plain http"),
+        Ok(origin) if origin.scheme != Scheme::Http => wrong("it speaks plain http"),
         Ok(origin) if matches!(origin.address, NodeAddress::Tcp { .. }) => Ok(origin),
         _ => wrong("cannot be read"),
     }

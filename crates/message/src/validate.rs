@@ -49,6 +49,8 @@ pub enum RequestFault {
     BrokenBody,
     /// The body came too slowly.
     BodyTimeout,
+    /// The application has no program for the path.
+    NotFound,
 }
 
 /// Checks a request's head. `limits` bound the head and a declared length; `names_protocol`:

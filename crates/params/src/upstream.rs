@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
+pub use suimon_fastcgi::script::Mapping;
 pub use suimon_fleet::EjectionParams;
 
 /// The most nodes one upstream may have.
@@ -40,6 +41,8 @@ pub struct UpstreamParams {
     pub ejection: EjectionParams,
     /// How `https` nodes are believed to be who they say they are.
     pub tls: TlsParams,
+    /// Which programs `fastcgi` nodes run; needed if there is such a node.
+    pub fastcgi: Option<FastCgiParams>,
     /// Seed of the random choices: which of two nodes, and the jitter of the checks.
     pub seed: u64,
 }
@@ -59,6 +62,7 @@ impl Default for UpstreamParams {
             health: HealthParams::default(),
             ejection: EjectionParams::default(),
             tls: TlsParams::default(),
+            fastcgi: None,
             seed: 1,
         }
     }
@@ -99,6 +103,8 @@ pub enum Scheme {
     Http,
     /// `https://`: TLS over TCP.
     Https,
+    /// `fastcgi:`: FastCGI over plain TCP or a Unix socket.
+    FastCgi,
 }
 
 suimon_model::choices! {
@@ -141,6 +147,16 @@ impl Default for HealthParams {
     }
 }
 
+/// Which programs `fastcgi` nodes run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FastCgiParams {
+    /// How paths lead to programs.
+    pub mapping: Mapping,
+    /// Whether a program is run only if its file exists on this machine: a path without one costs no
+    /// worker.
+    pub checks_files: bool,
+}
+
 /// How `https` nodes are believed to be who they say they are.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TlsParams {
@@ -163,19 +179,26 @@ impl Default for TlsParams {
 const LOCAL_HOST: &str = "localhost";
 
 impl NodeParams {
-    /// Returns the node at `url`, spoken to in HTTP/1.1: `http://host[:port]` or
-    /// `https://host[:port]`, nothing behind it but at most one slash; or `unix:/path/of/a.sock`.
+    /// Returns the node at `url`: `http://host[:port]` or `https://host[:port]`, nothing behind it but
+    /// at most one slash, or `unix:/path/of/a.sock`, spoken to in HTTP/1.1; `fastcgi://host:port` or
+    /// `fastcgi:/path/of/a.sock`, spoken to in FastCGI.
     ///
     /// # Errors
     /// A sentence naming what is wrong with the URL and what is allowed.
     pub fn parse(url: &str) -> Result<NodeParams, String> {
         let wrong = |what: &str| {
             Err(format!(
-                "{url:?}: {what}; a node is http://host:port, https://host:port or unix:/path/of/a.sock"
+                "{url:?}: {what}; a node is http://host:port, https://host:port, unix:/path/of/a.sock, \
+                 fastcgi://host:port or fastcgi:/path/of/a.sock"
             ))
         };
-        if let Some(path) = url.strip_prefix("unix:") {
-            let path = path.strip_prefix("//").unwrap_or(path);
+        let socket = match (url.strip_prefix("unix:"), url.strip_prefix("fastcgi:")) {
+            (Some(path), _) => Some((Scheme::Http, path.strip_prefix("//").unwrap_or(path))),
+            (_, Some(path)) if path.starts_with("///") => Some((Scheme::FastCgi, &path[2..])),
+            (_, Some(path)) if !path.starts_with("//") => Some((Scheme::FastCgi, path)),
+            _ => None,
+        };
+        if let Some((scheme, path)) = socket {
             if !path.starts_with('/') {
                 return wrong("the path of a Unix socket begins with /");
             }
@@ -186,7 +209,7 @@ impl NodeParams {
                 return wrong("that is no path of a Unix socket");
             }
             return Ok(NodeParams {
-                scheme: Scheme::Http,
+                scheme,
                 address: NodeAddress::Unix(PathBuf::from(path)),
                 protocol: Protocol::default(),
             });
@@ -194,6 +217,7 @@ impl NodeParams {
         let (scheme, rest) = match url.split_once("://") {
             Some((s, rest)) if s.eq_ignore_ascii_case("http") => (Scheme::Http, rest),
             Some((s, rest)) if s.eq_ignore_ascii_case("https") => (Scheme::Https, rest),
+            Some((s, rest)) if s.eq_ignore_ascii_case("fastcgi") => (Scheme::FastCgi, rest),
             Some(_) => return wrong("unknown scheme"),
             None => return wrong("no scheme"),
         };
@@ -217,6 +241,7 @@ impl NodeParams {
             // A colon outside of an address's brackets promised a port.
             (None, Some((_, port))) if !port.ends_with(']') => return wrong("port is not 1 to 65535"),
             (None, _) if scheme == Scheme::Https => 443,
+            (None, _) if scheme == Scheme::FastCgi => return wrong("has no port"),
             (None, _) => 80,
         };
         let address = NodeAddress::Tcp { host: host.to_owned(), port };
@@ -253,6 +278,9 @@ impl fmt::Display for NodeParams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.address {
             NodeAddress::Tcp { .. } => write!(f, "{}://{}", self.scheme.name(), self.authority()),
+            NodeAddress::Unix(path) if self.scheme == Scheme::FastCgi => {
+                write!(f, "fastcgi:{}", path.display())
+            }
             NodeAddress::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
@@ -264,6 +292,7 @@ impl Scheme {
         match self {
             Scheme::Http => "http",
             Scheme::Https => "https",
+            Scheme::FastCgi => "fastcgi",
         }
     }
 }
@@ -282,6 +311,9 @@ mod tests {
             ("https://[::1]", "https://[::1]:443"),
             ("unix:/run/app.sock", "unix:/run/app.sock"),
             ("unix:///run/app.sock", "unix:/run/app.sock"),
+            ("fastcgi://127.0.0.1:9000", "fastcgi://127.0.0.1:9000"),
+            ("fastcgi:/run/php/php-fpm.sock", "fastcgi:/run/php/php-fpm.sock"),
+            ("fastcgi:///run/php/php-fpm.sock", "fastcgi:/run/php/php-fpm.sock"),
         ] {
             assert_eq!(NodeParams::parse(url).unwrap().to_string(), back);
         }
@@ -307,6 +339,9 @@ mod tests {
             "unix:",
             "unix:/run/",
             "unix:@abstract",
+            "fastcgi:php-fpm.sock",
+            "fastcgi://127.0.0.1",
+            "fastcgi:",
             &format!("unix:/{}", "x".repeat(107)),
             "/run/app.sock",
         ] {

@@ -142,7 +142,7 @@ impl ErrorFormat {
             let allowed = HeaderValue::from_static("GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH");
             headers.insert(ALLOW, allowed);
         }
-        if self.has_connection_header {
+        if self.has_connection_header && fault != RequestFault::NotFound {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         response
@@ -194,7 +194,8 @@ impl ErrorFormat {
             ),
             UpstreamErrorKind::BrokenBeforeHead
             | UpstreamErrorKind::BrokenInBody
-            | UpstreamErrorKind::RequestBody => (
+            | UpstreamErrorKind::RequestBody
+            | UpstreamErrorKind::NoProgram => (
                 "The connection to the application was lost",
                 "The application got your request, but its connection broke before the answer was complete. It may have done what you asked for.",
                 "connection_terminated",
@@ -495,6 +496,9 @@ fn describe(fault: RequestFault) -> (StatusCode, &'static str, &'static str, &'s
         RequestFault::BrokenBody => (bad, "broken_body", "Bad request", "The request's body ended early."),
         RequestFault::BodyTimeout => {
             (StatusCode::REQUEST_TIMEOUT, "body_timeout", "Too slow", "The request's body came too slowly.")
+        }
+        RequestFault::NotFound => {
+            (StatusCode::NOT_FOUND, "not_found", "Not found", "There is no page at this address.")
         }
     }
 }

@@ -185,9 +185,9 @@ impl Exchange {
         let mut held: Option<Upload> = None;
         let (mut trial, mut tried) = (pin!(tokio::time::sleep(TRIAL)), None);
         loop {
+            let holds_slot = self.slot.is_some();
+            let Phase::Reading(body) = &mut self.phase else { return };
             let next = {
-                let holds_slot = self.slot.is_some();
-                let Phase::Reading(body) = &mut self.phase else { return };
                 tokio::select! {
                     biased;
                     next = poll_fn(|cx| writer.poll_move(cx, body, failure)) => next,
@@ -232,6 +232,12 @@ impl Exchange {
                 Next::Done(failure) => {
                     let outcome = failure.map_or(outcome, Outcome::Failed);
                     self.end_slot_without(outcome, writer.client_time());
+                    return self.settle(outcome);
+                }
+                Next::ReaderGone if is_passed_on(body) => {
+                    // The client has all of it, and the worker is not done: its slot stays taken.
+                    let rest = async { while let Some(Ok(_)) = next_frame(body).await {} };
+                    let _ = tokio::time::timeout(STREAM_AFTER, rest).await;
                     return self.settle(outcome);
                 }
                 // Dropping the exchange does what the setting says.
@@ -338,13 +344,22 @@ async fn finish(backend: Arc<Backend>, phase: Phase, unanswered: Option<Unanswer
     };
     if let Some(mut body) = body {
         // A broken connection is an end, too.
-        let rest =
-            async { while let Some(Ok(_)) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {} };
+        let rest = async { while let Some(Ok(_)) = next_frame(&mut body).await {} };
         // What still comes after that is a stream that would never end.
         let _ = tokio::time::timeout(STREAM_AFTER, rest).await;
         drop(body);
     }
     slot.end(Outcome::Abandoned);
+}
+
+/// Returns the next piece of a body; `None`: it is over.
+async fn next_frame(body: &mut UpstreamBody) -> Option<Result<Frame<Bytes>, UpstreamError>> {
+    poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await
+}
+
+/// Returns whether a client needs nothing more of a body, though it may not be over.
+fn is_passed_on(body: &UpstreamBody) -> bool {
+    body.size_hint().exact() == Some(0)
 }
 
 /// Returns once an answer that holds a worker has to be aborted; never, if it holds none.
@@ -381,8 +396,10 @@ async fn gather(body: &mut UpstreamBody, bytes_max: usize) -> Result<Gathered, U
         if bytes >= bytes_max {
             break false;
         }
+        // A worker may go on after the last byte: the client need not wait for that.
+        let waits = wait_for_all && !is_passed_on(body);
         let frame = poll_fn(|cx| match Pin::new(&mut *body).poll_frame(cx) {
-            Poll::Pending if !wait_for_all => Poll::Ready(None),
+            Poll::Pending if !waits => Poll::Ready(None),
             polled => polled.map(Some),
         });
         match frame.await {

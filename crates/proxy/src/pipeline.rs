@@ -243,7 +243,12 @@ impl Core {
                 // before the body is complete.
                 let origin = Origin::of(connection.peer().client(&parts.headers));
                 let sender = Sender { origin, is_inside: false };
-                let keeps = if exempt == Exempt::PassForm { BufferPolicy::All } else { BufferPolicy::Slow };
+                let lacks_length = !body.is_declared() && self.backend.upstream.needs_length();
+                let keeps = if exempt == Exempt::PassForm || lacks_length {
+                    BufferPolicy::All
+                } else {
+                    BufferPolicy::Slow
+                };
                 Box::pin(body.keep(&self.backend.spools, &self.backend.kept, sender, keeps)).await?;
             }
             // The time the client took to send is no wait of ours.

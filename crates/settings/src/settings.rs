@@ -15,7 +15,8 @@ use suimon_control::{PaperRouteParams, PaperSessionParams, RouteLawKind, Session
 use suimon_gate::{KindMode, KindParams, QueueOrder, RouteMode};
 use suimon_model::Limit;
 use suimon_params::upstream::{
-    EjectionParams, HealthParams, NodeAddress, Protocol, TlsParams, UpstreamParams,
+    EjectionParams, FastCgiParams, HealthParams, Mapping, NodeAddress, NodeParams, Protocol, Scheme,
+    TlsParams, UpstreamParams,
 };
 use suimon_params::{
     DeclaredRoute, LeaseIssued, LeaseParams, Limits, Listen, ListenTls, Network, OnClientDisconnect, PassFor,
@@ -528,7 +529,6 @@ fn upstream(sections: &Sections, faults: &mut Faults) -> UpstreamParams {
         faults.value("upstream.health.timeout", seen_time(timeout), allowed);
     }
     UpstreamParams {
-        nodes,
         connect_timeout: timeouts.time("connect"),
         first_byte_timeout: timeouts.time("first_byte"),
         idle_timeout: timeouts.time("response_read"),
@@ -550,8 +550,38 @@ fn upstream(sections: &Sections, faults: &mut Faults) -> UpstreamParams {
             server_name: tls.given_text("server_name").map(str::to_string),
             verify: tls.flag("verify"),
         },
+        fastcgi: fastcgi(sections, &nodes, faults),
+        nodes,
         seed: sections.once("gate").count("seed"),
     }
+}
+
+/// Returns which programs nodes with FastCGI run, and notes such a node without any.
+fn fastcgi(sections: &Sections, nodes: &[NodeParams], faults: &mut Faults) -> Option<FastCgiParams> {
+    let values = sections.once("upstream.fastcgi");
+    let text = |path: PathBuf| path.to_string_lossy().trim_end_matches('/').to_owned();
+    let (root, program) = (values.given_path("root").map(text), values.given_path("program").map(text));
+    let mapping = match (root, program) {
+        (None, None) => {
+            if nodes.iter().any(|node| node.scheme == Scheme::FastCgi) {
+                let allowed =
+                    "the folder of the programs, or upstream.fastcgi.program, as a node speaks FastCGI";
+                faults.value("upstream.fastcgi.root", "unset", allowed);
+            }
+            return None;
+        }
+        (root, Some(file)) => {
+            let folder = || file.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
+            Mapping::Program { root: root.unwrap_or_else(folder), file }
+        }
+        (Some(root), None) => Mapping::Folder {
+            root,
+            suffix: values.text("suffix").to_owned(),
+            index: values.text("index").to_owned(),
+            fallback: values.given_text("fallback").map(str::to_owned),
+        },
+    };
+    Some(FastCgiParams { mapping, checks_files: values.flag("check_files") })
 }
 
 impl Settings {
@@ -629,6 +659,15 @@ fn check_files(settings: &Settings, faults: &mut Faults) {
                 format!("a file that can be read ({error})"),
             );
         }
+    }
+    let upstream = &settings.proxy.upstream;
+    if let Some(FastCgiParams { mapping: Mapping::Folder { root, .. }, checks_files: true }) =
+        &upstream.fastcgi
+        && upstream.nodes.iter().any(|node| node.scheme == Scheme::FastCgi)
+        && !Path::new(root).is_dir()
+    {
+        let allowed = "a folder of this machine; with check_files = false, one that only the nodes see";
+        faults.value("upstream.fastcgi.root", format!("\"{root}\""), allowed);
     }
 }
 

@@ -149,7 +149,7 @@ impl Shape {
             Shape::Size(min, max) => format!("size, {} to {}", size(min), size(max)),
             Shape::AddressOrOff => "IP address and port, or `\"off\"`".to_string(),
             Shape::Network => "IP address or network".to_string(),
-            Shape::Node => "`http://HOST[:PORT]`, `https://HOST[:PORT]` or `unix:/PATH`".to_string(),
+            Shape::Node => "`http://HOST[:PORT]`, `https://HOST[:PORT]`, `unix:/PATH`, `fastcgi://HOST:PORT` or `fastcgi:/PATH`".to_string(),
             Shape::Path => "path on this machine".to_string(),
             Shape::UrlPath => "path of a URL".to_string(),
             Shape::Route => "`METHOD /path/{name}`".to_string(),

@@ -7,9 +7,11 @@
 use super::Guard;
 use super::connect::Stream;
 use super::error::{UpstreamError, UpstreamErrorKind};
-use super::http1::{BodyFault, Http1};
+use super::fastcgi::FastCgi;
+use super::fault::BodyFault;
+use super::http1::Http1;
 use super::http2::StreamPermit;
-use super::request::Progress;
+use super::request::{BoxError, Progress};
 use bytes::{Buf, Bytes};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
@@ -39,6 +41,7 @@ pub struct UpstreamBody {
 enum BodySource {
     Http1(Box<Http1>),
     Http2 { incoming: Incoming, lease: StreamPermit },
+    FastCgi(Box<FastCgi>),
     Upgraded { stream: Stream, early: Bytes },
     Over,
 }
@@ -89,6 +92,14 @@ impl UpstreamBody {
         body
     }
 
+    pub(super) fn fastcgi(connection: Box<FastCgi>, sent: SentRequest) -> Self {
+        let mut body = sent.into_body(BodySource::FastCgi(connection));
+        if body.is_end_stream() {
+            body.end();
+        }
+        body
+    }
+
     pub(super) fn upgraded(stream: Stream, early: Bytes, sent: SentRequest) -> Self {
         sent.into_body(BodySource::Upgraded { stream, early })
     }
@@ -98,15 +109,12 @@ impl UpstreamBody {
             BodySource::Http1(connection) => match ready!(connection.poll_frame(cx)) {
                 Some(Ok(frame)) => return Poll::Ready(Some(Ok(frame))),
                 None => return Poll::Ready(None),
-                Some(Err(BodyFault::Request(cause))) => {
-                    (UpstreamErrorKind::RequestBody, BODY_BROKE_OFF, cause)
-                }
-                Some(Err(BodyFault::Malformed(cause))) => {
-                    (UpstreamErrorKind::BadResponse, "the response's body is malformed", cause.into())
-                }
-                Some(Err(BodyFault::Broken(cause))) => {
-                    (UpstreamErrorKind::BrokenInBody, BROKEN, cause.into())
-                }
+                Some(Err(fault)) => told(fault),
+            },
+            BodySource::FastCgi(connection) => match ready!(connection.poll_frame(cx)) {
+                Some(Ok(frame)) => return Poll::Ready(Some(Ok(frame))),
+                None => return Poll::Ready(None),
+                Some(Err(fault)) => told(fault),
             },
             BodySource::Http2 { incoming, .. } => match ready!(Pin::new(incoming).poll_frame(cx)) {
                 Some(Ok(frame)) => return Poll::Ready(Some(Ok(frame))),
@@ -124,6 +132,7 @@ impl UpstreamBody {
     fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let silence = match &mut self.state {
             BodySource::Http1(connection) => connection.silence(),
+            BodySource::FastCgi(connection) => connection.silence(),
             BodySource::Http2 { lease, .. } => lease.silence(),
             BodySource::Upgraded { .. } | BodySource::Over => return Poll::Pending,
         };
@@ -149,6 +158,17 @@ impl UpstreamBody {
         self.state = BodySource::Over;
         self.guard = None;
         UpstreamError::new(kind, self.node, detail)
+    }
+}
+
+/// Returns what is said of a fault in a body.
+fn told(fault: BodyFault) -> (UpstreamErrorKind, &'static str, BoxError) {
+    match fault {
+        BodyFault::Request(cause) => (UpstreamErrorKind::RequestBody, BODY_BROKE_OFF, cause),
+        BodyFault::Malformed(cause) => {
+            (UpstreamErrorKind::BadResponse, "the response's body is malformed", cause)
+        }
+        BodyFault::Broken(cause) => (UpstreamErrorKind::BrokenInBody, BROKEN, cause.into()),
     }
 }
 
@@ -200,6 +220,7 @@ impl Body for UpstreamBody {
     fn is_end_stream(&self) -> bool {
         match &self.state {
             BodySource::Http1(connection) => connection.is_over(),
+            BodySource::FastCgi(connection) => connection.is_over(),
             BodySource::Http2 { incoming, .. } => incoming.is_end_stream(),
             BodySource::Upgraded { .. } | BodySource::Over => true,
         }
@@ -208,6 +229,7 @@ impl Body for UpstreamBody {
     fn size_hint(&self) -> SizeHint {
         match &self.state {
             BodySource::Http1(connection) => connection.size_hint(),
+            BodySource::FastCgi(connection) => connection.size_hint(),
             BodySource::Http2 { incoming, .. } => incoming.size_hint(),
             BodySource::Upgraded { .. } | BodySource::Over => SizeHint::with_exact(0),
         }

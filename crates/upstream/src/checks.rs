@@ -3,6 +3,7 @@
 
 use super::connect::{ConnectError, Stream};
 use super::error::UpstreamErrorKind;
+use super::fastcgi::FastCgi;
 use super::http1::Http1;
 use super::request::RequestBody;
 use super::send::http2_request;
@@ -132,6 +133,12 @@ async fn ask(
             };
             let request = http2_request(&head.into(), body, node);
             lease.exchange(request, None, timeout).await.map(|response| response.into_parts().0)
+        }
+        Pool::FastCgi(programs) => {
+            let path = head.uri.path().to_owned();
+            let call = (programs, &programs.check(&path));
+            let mut connection = FastCgi::new(stream, &node.params, shared.params.max_head_bytes, timeout);
+            connection.exchange(&head.into(), call, &node.authority, body, None, timeout).await
         }
     };
     answer.map_err(|failed| failed.kind)

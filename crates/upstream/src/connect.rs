@@ -49,7 +49,7 @@ impl Connector {
     /// A sentence about a CA file that cannot be used, or a name that no certificate can have.
     pub(super) fn new(node: &NodeParams, tls: &TlsParams, timeout: Duration) -> Result<Self, String> {
         let tls = match node.scheme {
-            Scheme::Http => None,
+            Scheme::Http | Scheme::FastCgi => None,
             Scheme::Https => {
                 let alpn: &[&[u8]] = if node.protocol == Protocol::Http2 { &[b"h2"] } else { &[b"http/1.1"] };
                 let name = tls.server_name.as_ref().map_or(node.host(), String::as_str);

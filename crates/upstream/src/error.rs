@@ -51,6 +51,8 @@ pub enum UpstreamErrorKind {
     BadResponse,
     /// The client's request body ended early or was malformed.
     RequestBody,
+    /// The application has no program for the request's path.
+    NoProgram,
 }
 
 /// Who caused an error.
@@ -78,6 +80,7 @@ impl UpstreamErrorKind {
         UpstreamErrorKind::BrokenInBody,
         UpstreamErrorKind::BadResponse,
         UpstreamErrorKind::RequestBody,
+        UpstreamErrorKind::NoProgram,
     ];
 
     /// Returns the short name used in metrics, headers and JSON; it never changes.
@@ -94,6 +97,7 @@ impl UpstreamErrorKind {
             UpstreamErrorKind::BrokenInBody => "broken_in_body",
             UpstreamErrorKind::BadResponse => "bad_response",
             UpstreamErrorKind::RequestBody => "request_body",
+            UpstreamErrorKind::NoProgram => "no_program",
         }
     }
 
@@ -101,7 +105,7 @@ impl UpstreamErrorKind {
     pub const fn fault(self) -> Blame {
         match self {
             UpstreamErrorKind::NoNode | UpstreamErrorKind::GatewayFull => Blame::Gateway,
-            UpstreamErrorKind::RequestBody => Blame::Client,
+            UpstreamErrorKind::RequestBody | UpstreamErrorKind::NoProgram => Blame::Client,
             _ => Blame::Upstream,
         }
     }

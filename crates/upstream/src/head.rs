@@ -1,6 +1,7 @@
 //! A request's head on its way to a node, and what it tells the node of the client.
 
 use http::request::Parts;
+use std::net::IpAddr;
 use std::sync::Arc;
 use suimon_message::peer::Forwarding;
 
@@ -13,17 +14,28 @@ pub struct RequestHead {
     /// Not among the headers: it is the same for all requests of a connection, and inserting it
     /// there takes longer than writing it.
     pub(super) forwarding: Option<Arc<Forwarding>>,
+    /// For applications that are told it by other means than headers.
+    pub(super) client: Option<RequestClient>,
+}
+
+/// The client of a request, as far as it is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RequestClient {
+    /// Its address.
+    pub address: IpAddr,
+    /// Whether its connection is encrypted.
+    pub is_secure: bool,
 }
 
 impl RequestHead {
     /// Returns the head of a request whose client `forwarding` describes.
-    pub fn of(parts: Box<Parts>, forwarding: Option<Arc<Forwarding>>) -> Self {
-        RequestHead { parts, forwarding }
+    pub fn of(parts: Box<Parts>, forwarding: Option<Arc<Forwarding>>, client: RequestClient) -> Self {
+        RequestHead { parts, forwarding, client: Some(client) }
     }
 }
 
 impl From<Parts> for RequestHead {
     fn from(parts: Parts) -> Self {
-        RequestHead::of(Box::new(parts), None)
+        RequestHead { parts: Box::new(parts), forwarding: None, client: None }
     }
 }

@@ -6,41 +6,37 @@
 //! need a task each, and the channels between the two tasks took more of a proxied request's time
 //! than writing a head and reading one (`experiments/proxy-cost`).
 //!
-//! - [`Outgoing`]: the request on its way to the node.
+//! - [`write_head`], [`Outgoing`]: the request on its way to the node.
 //! - [`Head`], [`Framing`]: the response on its way back.
 
 mod decode;
-mod outgoing;
+mod encode;
 
 #[cfg(any(test, fuzzing))]
 pub(crate) use decode::decoded;
 
 use super::connect::Stream;
 use super::error::UpstreamErrorKind;
+use super::fault::{BodyFault, Failed};
 use super::head::RequestHead;
-use super::request::BoxError;
+use super::incoming::Incoming;
+use super::outgoing::{Left, Outgoing, SendFault};
 use super::request::{Progress, RequestBody};
 use super::timer::Silence;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use decode::{Framing, Head, HeadEnd, Malformed, Step};
+use encode::write_head;
 use http::response;
 use http::{HeaderValue, Method};
 use http_body::{Body as _, Frame, SizeHint};
-use outgoing::{Outgoing, SendFault};
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
-use tokio::io::AsyncReadExt;
 use tokio::task::unconstrained;
 
-/// Bounds of the free space for a read, in bytes: it doubles with each read that fills it.
-const READ_MIN: usize = 4 << 10;
-const READ_MAX: usize = 64 << 10;
-/// The largest buffer an idle connection keeps, in bytes.
-const IDLE_BUFFER_MAX: usize = 16 << 10;
 /// The most interim responses, such as `103 Early Hints`, that are skipped before the response
 /// itself.
 const INTERIM_MAX: u32 = 16;
@@ -50,8 +46,7 @@ pub(super) struct Http1 {
     stream: Stream,
     head_max: usize,
     outgoing: Outgoing,
-    read: BytesMut,
-    room: usize,
+    read: Incoming,
     head_end: HeadEnd,
     /// Framing of the response that is being read.
     framing: Framing,
@@ -66,14 +61,6 @@ pub(super) struct Http1 {
     kept_for: Option<Duration>,
 }
 
-/// Why no head of a response arrived, and the request's body if nothing of the request was written.
-pub(super) struct Failed {
-    pub(super) kind: UpstreamErrorKind,
-    pub(super) detail: &'static str,
-    pub(super) cause: Option<BoxError>,
-    pub(super) unsent: Option<RequestBody>,
-}
-
 impl Http1 {
     /// Returns a connection over `stream` that accepts response heads of at most `head_max` bytes.
     /// `timeout` is about how long it will wait for them.
@@ -82,8 +69,7 @@ impl Http1 {
             stream,
             head_max,
             outgoing: Outgoing::default(),
-            read: BytesMut::new(),
-            room: READ_MIN,
+            read: Incoming::default(),
             head_end: HeadEnd::default(),
             framing: Framing::OVER,
             persists: true,
@@ -107,7 +93,7 @@ impl Http1 {
     /// Returns whether request and response are complete and the connection is ready for another
     /// request.
     pub(super) fn is_at_rest(&self) -> bool {
-        self.persists && self.is_over() && self.outgoing.is_sent() && self.read.is_empty()
+        self.persists && self.is_over() && self.outgoing.is_sent() && self.read.bytes.is_empty()
     }
 
     /// Returns the connection's timer, for whatever the caller waits for.
@@ -124,10 +110,7 @@ impl Http1 {
     pub(super) fn note_idle(&mut self) {
         self.idle_since = Instant::now();
         self.silence.rest();
-        self.room = READ_MIN;
-        if self.read.capacity() > IDLE_BUFFER_MAX {
-            self.read = BytesMut::new();
-        }
+        self.read.rest();
     }
 
     /// Sends a request and returns the head of the response; the body follows over this connection.
@@ -144,11 +127,12 @@ impl Http1 {
         self.silence.begin(timeout);
         self.persists = false;
         self.has_odd_body = !body.is_end_stream() && needs_no_body(&head.parts.method);
-        self.outgoing.begin(head, host, body);
+        let left = Left::of(head, &body);
+        self.outgoing.begin(body, left, |text| write_head(text, head, host, left));
         let mut interims = 0;
         poll_fn(|cx| {
             if let Poll::Ready(Err(fault)) = self.outgoing.poll(&mut self.stream, cx) {
-                self.fail_unsent(fault)?;
+                Failed::unsent(fault, &mut self.outgoing)?;
             }
             if let Poll::Ready(answer) = self.poll_answer(cx, &head.parts.method, &mut interims) {
                 return Poll::Ready(answer);
@@ -170,11 +154,11 @@ impl Http1 {
             return Poll::Ready(Some(Err(BodyFault::Request(error))));
         }
         loop {
-            match self.framing.next(&mut self.read) {
+            match self.framing.next(&mut self.read.bytes) {
                 Ok(Step::Frame(frame)) => return Poll::Ready(Some(Ok(frame))),
                 Ok(Step::Over) => return Poll::Ready(None),
                 Ok(Step::More) => {}
-                Err(malformed) => return Poll::Ready(Some(Err(BodyFault::Malformed(malformed)))),
+                Err(malformed) => return Poll::Ready(Some(Err(BodyFault::Malformed(malformed.into())))),
             }
             let broken = match ready!(self.poll_read(cx)) {
                 Ok(0) if self.framing == Framing::UntilClose => {
@@ -205,26 +189,7 @@ impl Http1 {
     /// Returns the raw connection after it has switched protocols, and what was already read from
     /// it.
     pub(super) fn into_upgraded(self) -> (Stream, Bytes) {
-        (self.stream, self.read.freeze())
-    }
-
-    /// Returns the error if the request could not be sent and no answer can follow. A node that
-    /// closes the connection in the middle of a request may have answered why.
-    fn fail_unsent(&mut self, fault: SendFault) -> Result<(), Failed> {
-        match fault {
-            SendFault::Body(error) => {
-                let detail = "the request's body broke off or is malformed";
-                Err(Failed::new(UpstreamErrorKind::RequestBody, detail).caused_by(error))
-            }
-            SendFault::Connection(error) => match self.outgoing.take_unsent() {
-                Some(body) => {
-                    let detail = "the connection broke before the request was sent";
-                    let failed = Failed::new(UpstreamErrorKind::BrokenBeforeHead, detail).caused_by(error);
-                    Err(Failed { unsent: Some(body), ..failed })
-                }
-                None => Ok(()),
-            },
-        }
+        (self.stream, self.read.bytes.freeze())
     }
 
     fn poll_answer(
@@ -234,16 +199,16 @@ impl Http1 {
         interims: &mut u32,
     ) -> Poll<Result<response::Parts, Failed>> {
         loop {
-            let end = self.head_end.find(&self.read);
-            if !begins_as_response(&self.read) {
+            let end = self.head_end.find(&self.read.bytes);
+            if !begins_as_response(&self.read.bytes) {
                 return Poll::Ready(Err(malformed(Malformed("what it sends is not HTTP/1"))));
             }
-            if end.unwrap_or(self.read.len()) > self.head_max {
+            if end.unwrap_or(self.read.bytes.len()) > self.head_max {
                 return Poll::Ready(Err(malformed(Malformed("its head is too long"))));
             }
             if let Some(end) = end {
                 self.head_end = HeadEnd::default();
-                let head = Head::parse(&self.read.split_to(end).freeze(), method).map_err(malformed)?;
+                let head = Head::parse(&self.read.bytes.split_to(end).freeze(), method).map_err(malformed)?;
                 if !head.is_interim() {
                     return Poll::Ready(Ok(self.begin_body(head)));
                 }
@@ -253,13 +218,12 @@ impl Http1 {
                 }
                 continue;
             }
-            let (detail, error) = match ready!(self.poll_read(cx)) {
-                Ok(0) => ("the connection ended before a response came", None),
+            let error = match ready!(self.poll_read(cx)) {
+                Ok(0) => None,
                 Ok(_) => continue,
-                Err(error) => ("the connection broke before a response came", Some(error)),
+                Err(error) => Some(error),
             };
-            let failed = Failed::new(UpstreamErrorKind::BrokenBeforeHead, detail);
-            return Poll::Ready(Err(error.into_iter().fold(failed, Failed::caused_by)));
+            return Poll::Ready(Err(Failed::before_head(error)));
         }
     }
 
@@ -274,36 +238,8 @@ impl Http1 {
         head.parts
     }
 
-    /// Reads what is available; ready with 0 at the connection's end.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        if self.read.capacity() - self.read.len() < READ_MIN {
-            self.read.reserve(self.room);
-        }
-        let room = self.read.capacity() - self.read.len();
-        let read = ready!(pin!(self.stream.read_buf(&mut self.read)).poll(cx))?;
-        if read == room {
-            self.room = (self.room * 2).min(READ_MAX);
-        }
-        Poll::Ready(Ok(read))
-    }
-}
-
-/// Why a response's body ended too early.
-#[derive(Debug)]
-pub(super) enum BodyFault {
-    /// The client's request body ended early, and the node waits for it.
-    Request(BoxError),
-    Malformed(Malformed),
-    Broken(io::Error),
-}
-
-impl Failed {
-    pub(super) fn new(kind: UpstreamErrorKind, detail: &'static str) -> Self {
-        Failed { kind, detail, cause: None, unsent: None }
-    }
-
-    pub(super) fn caused_by(self, cause: impl Into<BoxError>) -> Self {
-        Failed { cause: Some(cause.into()), ..self }
+        self.read.poll_read(&mut self.stream, cx)
     }
 }
 

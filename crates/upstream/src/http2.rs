@@ -6,7 +6,7 @@
 
 use super::connect::{ConnectError, Connector, Stream};
 use super::error::UpstreamErrorKind;
-use super::http1::Failed;
+use super::fault::Failed;
 use super::request::BoxError;
 use super::request::{Progress, RequestBody};
 use super::timer::Silence;

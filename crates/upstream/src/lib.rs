@@ -8,8 +8,8 @@
 //! - [`Upstream::run`]: what runs beside requests: health checks, and closing idle connections.
 //! - [`Upstream::view`]: the present state of every node.
 //!
-//! HTTP/1.1 connections have no task of their own: the request that uses one polls it, so dropping
-//! the request cancels it. HTTP/2 connections are shared, and each is driven by a task.
+//! HTTP/1.1 and FastCGI connections have no task of their own: the request that uses one polls it,
+//! so dropping the request cancels it. HTTP/2 connections are shared, and each is driven by a task.
 //! `suimon-fleet` picks the node, behind a lock that is held for nanoseconds.
 //!
 //! A request is sent again in two cases only. Either nothing of it was written. Or all of this is
@@ -22,9 +22,13 @@ mod body;
 mod checks;
 mod connect;
 mod error;
+mod fastcgi;
+mod fault;
 mod head;
 mod http1;
 mod http2;
+mod incoming;
+mod outgoing;
 mod pool;
 mod request;
 mod send;
@@ -39,14 +43,15 @@ pub(crate) use http1::decoded;
 
 pub use body::{UpgradedIo, UpstreamBody};
 pub use error::{Blame, Unsent, UpstreamError, UpstreamErrorKind};
-pub use head::RequestHead;
+pub use head::{RequestClient, RequestHead};
 pub use request::BoxError;
 pub use send::{Sending, TRIES_MAX};
-use suimon_params::upstream::{NodeParams, Protocol, UpstreamParams};
+use suimon_params::upstream::{NodeParams, Protocol, Scheme, UpstreamParams};
 pub use view::UpstreamNodeView;
 
 use bytes::Bytes;
 use connect::Connector;
+use fastcgi::Programs;
 use http::HeaderValue;
 use http_body::Body;
 use http1::Http1;
@@ -93,6 +98,8 @@ struct Node {
 enum Pool {
     Http1(IdlePool),
     Http2(SharedPool),
+    /// A connection carries one request.
+    FastCgi(Programs),
 }
 
 /// A request's place at a node; freed when dropped.
@@ -182,6 +189,12 @@ impl Upstream {
     /// time.
     pub fn speaks_http2(&self) -> bool {
         self.shared.nodes.iter().any(|node| matches!(node.pool, Pool::Http2(_)))
+    }
+
+    /// Returns whether a request's body must have a known length: FastCGI has no other way to tell a
+    /// program where it ends.
+    pub fn needs_length(&self) -> bool {
+        self.shared.nodes.iter().any(|node| matches!(node.pool, Pool::FastCgi(_)))
     }
 
     /// Returns whether any node is up.
@@ -323,6 +336,12 @@ impl Node {
         let authority = HeaderValue::from_str(&node.authority())
             .map_err(|_| format!("{node}: the host has characters that cannot stand in a Host header"))?;
         let pool = match node.protocol {
+            _ if node.scheme == Scheme::FastCgi => {
+                let programs = params.fastcgi.as_ref().ok_or_else(|| {
+                    format!("{node}: a FastCGI node needs to know which program answers a path")
+                })?;
+                Pool::FastCgi(Programs::new(programs))
+            }
             Protocol::Http1 => Pool::Http1(IdlePool::new(params.pool_idle_max, params.pool_idle_age)),
             Protocol::Http2 => Pool::Http2(SharedPool::new(http2::Limits {
                 connections_max: params.h2_connections_max,
@@ -341,6 +360,7 @@ impl Node {
         match &self.pool {
             Pool::Http1(pool) => pool.sweep(),
             Pool::Http2(pool) => pool.sweep(),
+            Pool::FastCgi(_) => {}
         }
     }
 
@@ -349,6 +369,7 @@ impl Node {
         match &self.pool {
             Pool::Http1(pool) => pool.len(),
             Pool::Http2(pool) => pool.count(),
+            Pool::FastCgi(_) => 0,
         }
     }
 }

@@ -4,8 +4,10 @@
 use super::body::{SentRequest, UpstreamBody};
 use super::connect::ConnectError;
 use super::error::{Unsent, UpstreamError, UpstreamErrorKind};
+use super::fastcgi::{Call, FastCgi, Programs};
+use super::fault::Failed;
 use super::head::RequestHead;
-use super::http1::{Failed, Http1};
+use super::http1::Http1;
 use super::http2::StreamPermit;
 use super::request::{Progress, RequestBody, is_safe};
 use super::{Node, Pool, Shared};
@@ -27,6 +29,7 @@ pub type Sending = Pin<Box<dyn Future<Output = Result<Response<UpstreamBody>, Up
 enum Link {
     Http1(Box<Http1>),
     Http2(StreamPermit),
+    FastCgi(Box<FastCgi>),
 }
 
 /// Why a try failed.
@@ -61,6 +64,17 @@ pub(super) async fn send(
             return Err(error.with_unsent(Unsent { head, body, progress }));
         }
         let node = &shared.nodes[pick.node.index()];
+        // What no program answers costs no connection, which is a worker's place.
+        let call = match &node.pool {
+            Pool::FastCgi(programs) => match programs.call(&head, &body) {
+                Ok(call) => Some((programs, call)),
+                Err(Failed { kind, detail, cause, .. }) => {
+                    let error = UpstreamError::new(kind, pick.node, detail);
+                    return Err(cause.into_iter().fold(error, UpstreamError::caused_by));
+                }
+            },
+            Pool::Http1(_) | Pool::Http2(_) => None,
+        };
         let fresh = was_lost || tries == TRIES_MAX;
         let (link, used_before) = match open(node, &shared, fresh).await {
             Ok(link) => link,
@@ -86,7 +100,7 @@ pub(super) async fn send(
             guard,
         };
         let unsent = std::mem::take(&mut body);
-        let tried = attempt(link, node, &head, unsent, sent, shared.params.first_byte_timeout).await;
+        let tried = attempt(link, node, &head, call, unsent, sent, shared.params.first_byte_timeout).await;
         // A failed connection from the pool proves nothing about the node. A new one that fails
         // does, or proves something about the request.
         if !used_before && let Err(Missed::Unsent(..) | Missed::Lost(_)) = tried {
@@ -144,6 +158,11 @@ async fn open(node: &Node, shared: &Shared, fresh: bool) -> Result<(Link, bool),
             let (lease, used_before) = Box::pin(pool.lease(&node.connector, fresh)).await?;
             Ok((Link::Http2(lease), used_before))
         }
+        Pool::FastCgi(_) => {
+            let stream = Box::pin(node.connector.connect()).await?;
+            let (head_max, timeout) = (shared.params.max_head_bytes, shared.params.first_byte_timeout);
+            Ok((Link::FastCgi(FastCgi::new(stream, &node.params, head_max, timeout)), false))
+        }
     }
 }
 
@@ -151,6 +170,7 @@ async fn attempt(
     link: Link,
     node: &Node,
     head: &RequestHead,
+    call: Option<(&Programs, Call<'_>)>,
     body: RequestBody,
     sent: SentRequest,
     first_byte_timeout: Duration,
@@ -182,6 +202,19 @@ async fn attempt(
             let answer = lease.exchange(request, progress.as_ref(), first_byte_timeout).await;
             Ok(answer.map_err(missed)?.map(|body| UpstreamBody::http2(body, lease, sent)))
         }
+        Link::FastCgi(mut connection) => {
+            let (programs, call) = call.expect("a FastCGI connection leads to a FastCGI node");
+            let exchange = connection.exchange(
+                head,
+                (programs, &call),
+                &node.authority,
+                body,
+                progress.as_ref(),
+                first_byte_timeout,
+            );
+            let answer = exchange.await.map_err(missed)?;
+            Ok(Response::from_parts(answer, UpstreamBody::fastcgi(connection, sent)))
+        }
     }
 }
 
@@ -202,7 +235,7 @@ fn upgrade(
 
 /// Returns a request in the form that HTTP/2 needs. Its headers are shared with `head`, not copied.
 pub(super) fn http2_request(head: &RequestHead, body: RequestBody, node: &Node) -> Request<RequestBody> {
-    let RequestHead { parts, forwarding } = head;
+    let RequestHead { parts, forwarding, .. } = head;
     let mut request = Request::new(body);
     let host = parts.headers.get(HOST).unwrap_or(&node.authority);
     *request.method_mut() = parts.method.clone();
@@ -224,7 +257,7 @@ fn absolute(uri: &Uri, host: &HeaderValue, node: &Node) -> Uri {
         Authority::try_from(host.as_bytes()).or_else(|_| Authority::try_from(node.authority.as_bytes()));
     let mut parts = uri.clone().into_parts();
     parts.scheme = Some(match node.params.scheme {
-        suimon_params::upstream::Scheme::Http => Scheme::HTTP,
+        suimon_params::upstream::Scheme::Http | suimon_params::upstream::Scheme::FastCgi => Scheme::HTTP,
         suimon_params::upstream::Scheme::Https => Scheme::HTTPS,
     });
     parts.authority = authority.ok();

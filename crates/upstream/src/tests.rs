@@ -2,6 +2,7 @@
 
 mod backend;
 mod connections;
+mod fastcgi;
 mod faults;
 mod nodes;
 mod protocols;

@@ -14,7 +14,7 @@ use suimon_downstream::watch::Watcher;
 use suimon_identity::identify::Identifier;
 use suimon_identity::lease::Leases;
 use suimon_message::validate::RequestFault;
-use suimon_params::upstream::{NodeParams, Protocol};
+use suimon_params::upstream::{NodeParams, Protocol, Scheme};
 use suimon_params::{Params, SessionKind};
 use suimon_routes::{Exempt, Table};
 use suimon_waiting_room::{BrowserPreferences, Pages, WaitingRoom};
@@ -174,7 +174,7 @@ impl Core {
 }
 
 fn rules(params: &Params, backend: &Backend, watcher: Arc<Watcher>) -> Arc<Rules> {
-    let speaks_http1 = |node: &NodeParams| node.protocol == Protocol::Http1;
+    let speaks_http1 = |node: &NodeParams| node.protocol == Protocol::Http1 && node.scheme != Scheme::FastCgi;
     Arc::new(Rules {
         trusted: params.trusted_proxies.clone().into(),
         balancers: params.listen.proxy_protocol.clone(),

@@ -26,7 +26,7 @@ use suimon_message::{headers, signals};
 use suimon_model::RouteId;
 use suimon_params::OnClientDisconnect;
 use suimon_routes::{Class, TableSlot};
-use suimon_upstream::{Blame, RequestHead, UpstreamError};
+use suimon_upstream::{Blame, RequestClient, RequestHead, UpstreamError, UpstreamErrorKind};
 use suimon_waiting_room::WaitingRoom;
 
 /// A page that takes at least this long begins with the limit that it had in `other`: to find one
@@ -50,7 +50,8 @@ impl Core {
             Some(GateAdmission { slot, session, lease, waited }) => (Some(slot), session, lease, waited),
             None => (None, None, LeaseDue::No, Duration::ZERO),
         };
-        let origin = Origin::of(connection.peer().client(&parts.headers));
+        let address = connection.peer().client(&parts.headers);
+        let origin = Origin::of(address);
         let sender = Sender { origin, is_inside: !is_new || self.params.sessions.kinds.is_empty() };
         if body.is_unfinished() {
             let turn: Option<Box<dyn charge::Slot>> =
@@ -75,15 +76,18 @@ impl Core {
             let now = Instant::now();
             let may_stream = may_stream(&parts.method);
             let is_wary = self.backend.uploads.is_wary(now);
+            let lacks_length = !body.is_declared() && self.backend.upstream.needs_length();
             let has_room = self.backend.uploads.has_room(self.keeper.in_flight_max(), now);
-            let keeps = if may_stream && is_wary {
+            let keeps = if lacks_length {
+                BufferPolicy::All
+            } else if may_stream && is_wary {
                 BufferPolicy::WhileWary
             } else if !may_stream || !has_room || !waited.is_zero() {
                 BufferPolicy::All
             } else {
                 BufferPolicy::Slow
             };
-            let is_stream = !body.is_declared() && may_stream && has_room && !is_wary;
+            let is_stream = !body.is_declared() && may_stream && has_room && !is_wary && !lacks_length;
             if has_slot && !is_call && !is_stream {
                 // On the heap: short bodies are there by now.
                 let kept = Box::pin(body.keep(&self.backend.spools, &self.backend.kept, sender, keeps));
@@ -147,7 +151,8 @@ impl Core {
             tells_of_others,
         };
         let unhurried = body.unhurried().filter(|_| is_call);
-        let head = RequestHead::of(parts, connection.peer().forwarding());
+        let client = RequestClient { address, is_secure: connection.peer().is_secure(&parts.headers) };
+        let head = RequestHead::of(parts, connection.peer().forwarding(), client);
         let sending = self.backend.upstream.send(head, body, None);
         let mut exchange = Exchange::new(Arc::clone(&self.backend), sending, slot, tally, awaits);
         let head = tokio::select! {
@@ -236,7 +241,10 @@ impl Core {
     pub(super) fn failed(&self, context: &RequestContext, error: &UpstreamError) -> Response<ResponseBody> {
         if error.fault() == Blame::Client {
             self.telemetry.note_fault();
-            let fault = error.find::<BodyFault>().map_or(RequestFault::BadBody, |fault| fault.0);
+            let fault = match error.kind() {
+                UpstreamErrorKind::NoProgram => RequestFault::NotFound,
+                _ => error.find::<BodyFault>().map_or(RequestFault::BadBody, |fault| fault.0),
+            };
             return context.error_format.fault(fault, &self.pages).map(ResponseBody::text);
         }
         self.telemetry.note_upstream_error();

@@ -2,7 +2,7 @@
 
 use super::DefaultValue::{Is, Unset};
 use super::{DAY, Form, HOUR, KIB, MIB, MINUTE, SECOND, Section, key};
-use crate::shape::Shape::{Count, Flag, Host, List, Node, Path, Size, Time, UrlPath, Word};
+use crate::shape::Shape::{Count, Flag, Host, List, Node, Path, Size, Text, Time, UrlPath, Word};
 use suimon_params::OnClientDisconnect;
 use suimon_params::upstream::Protocol;
 
@@ -15,9 +15,14 @@ pub(super) const UPSTREAM: Section = Section {
             "nodes",
             List(&Node, suimon_params::upstream::NODES_MAX),
             Is("[\"http://127.0.0.1:8080\"]"),
-            "Upstream servers of the application. A route's concurrency limit is for all of them together.",
+            "Upstream servers of the application. A route's concurrency limit is for all of them together. Those with fastcgi: also need [upstream.fastcgi].",
         ),
-        key("protocol", Word(Protocol::CHOICES), Is("\"http1\""), "Protocol towards the nodes."),
+        key(
+            "protocol",
+            Word(Protocol::CHOICES),
+            Is("\"http1\""),
+            "Protocol towards the nodes; those with fastcgi: speak FastCGI.",
+        ),
         key(
             "on_client_disconnect",
             Word(OnClientDisconnect::CHOICES),
@@ -129,6 +134,45 @@ pub(super) const UPSTREAM_TLS: Section = Section {
             Flag,
             Is("true"),
             "false accepts any certificate: anyone on the network path can read and change everything.",
+        ),
+    ],
+};
+
+pub(super) const UPSTREAM_FASTCGI: Section = Section {
+    path: "upstream.fastcgi",
+    form: Form::Table,
+    doc: "Which programs answer where nodes speak FastCGI (php-fpm and others).",
+    keys: &[
+        key(
+            "root",
+            Path,
+            Unset { means: "the folder of `program`", example: "\"/var/www/shop\"" },
+            "Folder of the site, as the nodes see it. A path is answered by the program at it, or by the one that the path begins with; the rest is its PATH_INFO.",
+        ),
+        key(
+            "suffix",
+            Text,
+            Is("\".php\""),
+            "What the names of programs end in. With check_files no other file under root is run.",
+        ),
+        key("index", Text, Is("\"index.php\""), "The program that answers for a folder."),
+        key(
+            "fallback",
+            UrlPath,
+            Unset { means: "404", example: "\"/index.php\"" },
+            "The program under root that answers for paths without one of their own (front controller).",
+        ),
+        key(
+            "check_files",
+            Flag,
+            Is("true"),
+            "Whether a program is run only if its file exists on this machine. false where root is on another machine: then set cgi.fix_pathinfo=0 or security.limit_extensions there, or PHP runs `cat.jpg` for the path `/cat.jpg/x.php`.",
+        ),
+        key(
+            "program",
+            Path,
+            Unset { means: "programs are under `root`", example: "\"/srv/shop/app.fcgi\"" },
+            "One program that answers every path, which is its PATH_INFO, whatever is under root.",
         ),
     ],
 };

@@ -1,35 +1,38 @@
 //! A request on its way into a connection: first its head, then its body piece by piece.
 
-use super::super::connect::Stream;
-use super::super::head::RequestHead;
-use super::super::request::BoxError;
-use super::super::request::RequestBody;
+use super::connect::Stream;
+use super::head::RequestHead;
+use super::request::{BoxError, RequestBody};
 use bytes::{Buf, Bytes};
-use http::header::{CONTENT_LENGTH, HOST, HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING};
-use http::{HeaderMap, Method};
+use http::header::CONTENT_LENGTH;
 use http_body::Body;
 use std::io::{self, IoSlice, Write};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use suimon_fastcgi::record::HEADER;
+use suimon_fastcgi::request::stdin;
 use tokio::io::AsyncWrite;
 
 /// What is still to be sent. It lives as long as its connection and keeps its buffer.
 #[derive(Default)]
 pub(super) struct Outgoing {
-    /// The head, or the line with a chunk's size; sent up to `written`.
+    /// The head, or what is ahead of a piece of the body: the line with a chunk's size, the header
+    /// of a record. Sent up to `written`.
     text: Vec<u8>,
     written: usize,
     /// A piece of the body, to be sent after `text`, and what follows it.
     piece: Bytes,
     tail: &'static [u8],
+    /// What did not fit into the record of `piece`.
+    rest: Bytes,
     body: RequestBody,
     left: Left,
     has_begun: bool,
 }
 
-/// What is left of a body.
+/// What is left of a body, and how its pieces are framed.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-enum Left {
+pub(super) enum Left {
     /// Nothing: the kernel has all of it.
     #[default]
     Nothing,
@@ -39,9 +42,14 @@ enum Left {
     Bytes(u64),
     /// An unknown number of chunks.
     Chunks,
+    /// This many bytes, as the head declares, in records of FastCGI.
+    Records(u64),
     /// Unknown; it can no longer be sent.
     Lost,
 }
+
+/// The record that ends a body.
+const BODY_END: [u8; HEADER] = stdin(0);
 
 /// Why a request could not be sent.
 #[derive(Debug)]
@@ -52,17 +60,35 @@ pub(super) enum SendFault {
     Connection(io::Error),
 }
 
+impl Left {
+    /// Returns what is left before anything was sent of `body`, whose head is `head`.
+    pub(super) fn of(head: &RequestHead, body: &RequestBody) -> Self {
+        if body.is_end_stream() {
+            return Left::Buffered;
+        }
+        Left::declared(head, body).map_or(Left::Chunks, Left::Bytes)
+    }
+
+    /// Returns the length of `body`, as the head declares it or as the body knows it.
+    pub(super) fn declared(head: &RequestHead, body: &RequestBody) -> Option<u64> {
+        let declared = head.parts.headers.get(CONTENT_LENGTH);
+        let declared = declared.and_then(|length| length.to_str().ok()?.parse().ok());
+        declared.or_else(|| body.size_hint().exact())
+    }
+}
+
 impl Outgoing {
-    /// Begins another request. `host` is for a request that names none.
-    pub(super) fn begin(&mut self, head: &RequestHead, host: &HeaderValue, body: RequestBody) {
+    /// Begins another request, whose head is what `write` writes.
+    pub(super) fn begin(&mut self, body: RequestBody, left: Left, write: impl FnOnce(&mut Vec<u8>)) {
         self.text.clear();
         self.written = 0;
         self.piece = Bytes::new();
         self.tail = b"";
+        self.rest = Bytes::new();
         self.has_begun = false;
-        self.left = if body.is_end_stream() { Left::Buffered } else { left(&head.parts.headers, &body) };
+        self.left = left;
         self.body = body;
-        write_head(&mut self.text, head, host, self.left);
+        write(&mut self.text);
     }
 
     /// Returns whether the kernel has all of the request.
@@ -90,6 +116,10 @@ impl Outgoing {
             ready!(self.poll_write(stream, cx)).map_err(SendFault::Connection)?;
             // Data that a TLS session buffers must not stay there while the client is waited for.
             ready!(Pin::new(&mut *stream).poll_flush(cx)).map_err(SendFault::Connection)?;
+            if !self.rest.is_empty() {
+                self.put_record();
+                continue;
+            }
             if self.left == Left::Buffered {
                 self.left = Left::Nothing;
                 // An idle connection keeps no data of a client.
@@ -138,10 +168,16 @@ impl Outgoing {
         if data.is_empty() {
             return Ok(());
         }
-        if let Left::Bytes(left) = &mut self.left {
+        if let Left::Bytes(left) | Left::Records(left) = &mut self.left {
             let longer = "the request's body is longer than its head says";
             *left = left.checked_sub(data.len() as u64).ok_or(longer)?;
-        } else {
+        }
+        if let Left::Records(_) = self.left {
+            self.rest = data;
+            self.put_record();
+            return Ok(());
+        }
+        if self.left == Left::Chunks {
             self.text.clear();
             self.written = 0;
             // Into memory: cannot fail.
@@ -152,102 +188,25 @@ impl Outgoing {
         Ok(())
     }
 
+    /// Takes the next record out of a piece that is longer than one may be.
+    fn put_record(&mut self) {
+        let length = u16::try_from(self.rest.len()).unwrap_or(u16::MAX);
+        self.piece = self.rest.split_to(length.into());
+        self.text.clear();
+        self.written = 0;
+        self.text.extend_from_slice(&stdin(length));
+    }
+
     fn end(&mut self) -> Result<(), &'static str> {
         match self.left {
-            Left::Bytes(1..) => return Err("the request's body is shorter than its head says"),
+            Left::Bytes(1..) | Left::Records(1..) => {
+                return Err("the request's body is shorter than its head says");
+            }
             Left::Chunks => self.tail = b"0\r\n\r\n",
+            Left::Records(0) => self.tail = &BODY_END,
             _ => {}
         }
         self.left = Left::Buffered;
         Ok(())
-    }
-}
-
-fn left(headers: &HeaderMap, body: &RequestBody) -> Left {
-    let declared = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-    declared.or_else(|| body.size_hint().exact()).map_or(Left::Chunks, Left::Bytes)
-}
-
-/// Headers that are not copied from the request: its length is given in one way only, and trailers
-/// are neither sent nor asked for.
-const NOT_SENT: [HeaderName; 4] = [CONTENT_LENGTH, TRANSFER_ENCODING, TE, TRAILER];
-
-/// Writes the head in origin form, with exactly one way to tell the body's length.
-fn write_head(text: &mut Vec<u8>, head: &RequestHead, host: &HeaderValue, left: Left) {
-    let RequestHead { parts: head, forwarding } = head;
-    text.extend_from_slice(head.method.as_str().as_bytes());
-    text.push(b' ');
-    let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
-    // An absolute target may have no path: `http://shop?b=c`.
-    if !target.starts_with(['/', '*']) {
-        text.push(b'/');
-    }
-    text.extend_from_slice(target.as_bytes());
-    text.extend_from_slice(b" HTTP/1.1\r\n");
-    let mut line = |name: &str, value: &[u8]| {
-        text.extend_from_slice(name.as_bytes());
-        text.extend_from_slice(b": ");
-        text.extend_from_slice(value);
-        text.extend_from_slice(b"\r\n");
-    };
-    let (mut asked_for, mut has_length) = (None, false);
-    for (name, value) in &head.headers {
-        if NOT_SENT.contains(name) {
-            has_length |= *name == CONTENT_LENGTH;
-            continue;
-        }
-        if *name == HOST {
-            asked_for = Some(value);
-        }
-        line(name.as_str(), value.as_bytes());
-    }
-    if asked_for.is_none() {
-        line(HOST.as_str(), host.as_bytes());
-    }
-    if let Some(forwarding) = forwarding {
-        forwarding.lines(asked_for).for_each(|(name, value)| line(name.as_str(), value.as_bytes()));
-    }
-    let says_length = has_length
-        // RFC 9110, section 8.6: methods whose requests usually have a body should say that there
-        // is none.
-        || matches!(head.method, Method::POST | Method::PUT | Method::PATCH);
-    match left {
-        Left::Chunks => line(TRANSFER_ENCODING.as_str(), b"chunked"),
-        Left::Bytes(length) => line(CONTENT_LENGTH.as_str(), length.to_string().as_bytes()),
-        _ if says_length => line(CONTENT_LENGTH.as_str(), b"0"),
-        _ => {}
-    }
-    text.extend_from_slice(b"\r\n");
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use http::Request;
-
-    fn written(request: Request<()>, left: Left) -> String {
-        let mut text = vec![];
-        write_head(&mut text, &request.into_parts().0.into(), &HeaderValue::from_static("node:80"), left);
-        String::from_utf8(text).unwrap()
-    }
-
-    #[test]
-    fn a_head_tells_the_length_of_its_body_in_one_way() {
-        let get = Request::builder().uri("http://shop/a?b=c").header(HOST, "shop").body(()).unwrap();
-        assert_eq!(written(get, Left::Buffered), "GET /a?b=c HTTP/1.1\r\nhost: shop\r\n\r\n");
-        let bare = Request::builder().uri("http://shop?b=c").header(HOST, "shop").body(()).unwrap();
-        assert_eq!(written(bare, Left::Buffered), "GET /?b=c HTTP/1.1\r\nhost: shop\r\n\r\n");
-        let post = || Request::post("/a").header(CONTENT_LENGTH, "5").header(TRANSFER_ENCODING, "gzip");
-        let begin = "POST /a HTTP/1.1\r\n";
-        let sized = format!("{begin}host: node:80\r\ncontent-length: 5\r\n\r\n");
-        assert_eq!(written(post().body(()).unwrap(), Left::Bytes(5)), sized);
-        let chunked = format!("{begin}host: node:80\r\ntransfer-encoding: chunked\r\n\r\n");
-        assert_eq!(written(post().body(()).unwrap(), Left::Chunks), chunked);
-        let empty = format!("{begin}host: node:80\r\ncontent-length: 0\r\n\r\n");
-        assert_eq!(written(Request::post("/a").body(()).unwrap(), Left::Buffered), empty);
-        assert_eq!(
-            written(Request::options("*").body(()).unwrap(), Left::Buffered),
-            "OPTIONS * HTTP/1.1\r\nhost: node:80\r\n\r\n"
-        );
     }
 }

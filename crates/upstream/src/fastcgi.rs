@@ -1,0 +1,402 @@
+//! One FastCGI connection, driven by its caller, and what the worker at its other end is told.
+//!
+//! As with HTTP/1.1 a connection has no task of its own, and a dropped request closes it. It carries
+//! one request: a connection that is kept open occupies one worker of php-fpm for good, and requests
+//! on others would wait for it.
+
+use super::connect::Stream;
+use super::error::UpstreamErrorKind;
+use super::fault::{BodyFault, Failed};
+use super::head::RequestHead;
+use super::incoming::Incoming;
+use super::outgoing::{Left, Outgoing, SendFault};
+use super::request::{Progress, RequestBody};
+use super::timer::Silence;
+use bytes::{Bytes, BytesMut};
+use http::header::{CONTENT_LENGTH, HeaderValue, TRANSFER_ENCODING};
+use http::{Method, StatusCode, response};
+use http_body::{Body as _, Frame, SizeHint};
+use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use suimon_fastcgi::environment::{self, About};
+use suimon_fastcgi::head;
+use suimon_fastcgi::request::{Environment, begin, stdin};
+use suimon_fastcgi::response::{Decoder, End, Event};
+use suimon_fastcgi::script::{Mapping, NoScript, Script};
+use suimon_params::upstream::{FastCgiParams, NodeParams};
+
+/// The most of what a worker writes to its standard error that is logged of one request, in bytes.
+const STDERR_MAX: usize = 1 << 10;
+
+/// The programs of an application behind FastCGI.
+pub(super) struct Programs {
+    mapping: Mapping,
+    /// Whether a program is run only if its file exists here.
+    checks_files: bool,
+}
+
+impl Programs {
+    pub(super) fn new(params: &FastCgiParams) -> Self {
+        Programs { mapping: params.mapping.clone(), checks_files: params.checks_files }
+    }
+
+    /// Returns what a request asks for, before anybody is asked.
+    ///
+    /// # Errors
+    /// No program answers its path, or its body was not kept and its length is unknown.
+    pub(super) fn call(&self, head: &RequestHead, body: &RequestBody) -> Result<Call<'_>, Failed> {
+        let script = self.script(head.parts.uri.path()).map_err(|no_script| {
+            Failed::new(UpstreamErrorKind::NoProgram, "no program answers the request").caused_by(no_script)
+        })?;
+        if body.is_end_stream() {
+            return Ok(Call { script, length: None });
+        }
+        let unknown = "FastCGI must know how long a request's body is, and there was no room to keep it";
+        let length = Left::declared(head, body);
+        let length = length.ok_or_else(|| Failed::new(UpstreamErrorKind::GatewayFull, unknown))?;
+        Ok(Call { script, length: Some(length) })
+    }
+
+    /// Returns what a check asks for. It may be for a path that the worker answers without any
+    /// program, as php-fpm does for its `ping.path`.
+    pub(super) fn check<'a>(&'a self, path: &'a str) -> Call<'a> {
+        let itself = || Script { name: path.as_bytes().into(), path_info: Cow::default() };
+        Call { script: self.script(path).unwrap_or_else(|_| itself()), length: None }
+    }
+
+    fn script(&self, path: &str) -> Result<Script<'_>, NoScript> {
+        // A look at one file takes some microseconds; the program it spares takes a worker.
+        self.mapping.script(path, |file| {
+            let file = [self.mapping.root().as_bytes(), file].concat();
+            !self.checks_files || Path::new(OsStr::from_bytes(&file)).is_file()
+        })
+    }
+}
+
+/// A request to a program.
+pub(super) struct Call<'a> {
+    script: Script<'a>,
+    /// Bytes of the body; `None`: there is none.
+    length: Option<u64>,
+}
+
+/// An open FastCGI connection, for one request.
+pub(super) struct FastCgi {
+    stream: Stream,
+    head_max: usize,
+    outgoing: Outgoing,
+    read: Incoming,
+    decoder: Decoder,
+    /// What the program wrote: until its head is complete, and then what followed it.
+    written: BytesMut,
+    searched: usize,
+    expected: Expected,
+    stderr: Stderr,
+    silence: Silence,
+}
+
+/// What is still expected of a body.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Expected {
+    /// Nothing that a client may get, as for `HEAD`; the program may write all the same.
+    Nothing,
+    /// This many bytes, as the head says.
+    Bytes(u64),
+    /// All that the program writes.
+    All,
+}
+
+/// What a worker wrote to its standard error, up to [`STDERR_MAX`] bytes; logged when dropped.
+struct Stderr {
+    node: NodeParams,
+    text: Vec<u8>,
+}
+
+impl FastCgi {
+    /// Returns a connection over `stream` to `node` that accepts response heads of at most
+    /// `head_max` bytes. `timeout` is about how long it will wait for them.
+    pub(super) fn new(stream: Stream, node: &NodeParams, head_max: usize, timeout: Duration) -> Box<Self> {
+        Box::new(FastCgi {
+            stream,
+            head_max,
+            outgoing: Outgoing::default(),
+            read: Incoming::default(),
+            decoder: Decoder::default(),
+            written: BytesMut::new(),
+            searched: 0,
+            expected: Expected::All,
+            stderr: Stderr { node: node.clone(), text: vec![] },
+            silence: Silence::new(timeout),
+        })
+    }
+
+    /// Returns the connection's timer, for whatever the caller waits for.
+    pub(super) fn silence(&mut self) -> &mut Silence {
+        &mut self.silence
+    }
+
+    /// Sends a request and returns the head of the response; the body follows over this connection.
+    /// Waits for the head no longer than `timeout` after the last piece of the request. `host` is
+    /// for a request that names none.
+    pub(super) async fn exchange(
+        &mut self,
+        head: &RequestHead,
+        (programs, call): (&Programs, &Call<'_>),
+        host: &HeaderValue,
+        body: RequestBody,
+        progress: Option<&Arc<Progress>>,
+        timeout: Duration,
+    ) -> Result<response::Parts, Failed> {
+        self.silence.begin(timeout);
+        let left = call.length.map_or(Left::Buffered, Left::Records);
+        self.outgoing.begin(body, left, |text| write_head(text, head, programs, call, host));
+        poll_fn(|cx| {
+            if let Poll::Ready(Err(fault)) = self.outgoing.poll(&mut self.stream, cx) {
+                Failed::unsent(fault, &mut self.outgoing)?;
+            }
+            if let Poll::Ready(answer) = self.poll_answer(cx, &head.parts.method) {
+                return Poll::Ready(answer);
+            }
+            self.silence
+                .poll_over(cx, progress)
+                .map(|()| Err(Failed::new(UpstreamErrorKind::FirstByteTimeout, "no response came in time")))
+        })
+        .await
+    }
+
+    /// Returns the next piece of the response's body; `None` once the worker has ended the request.
+    pub(super) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
+        // A response may come before the end of the request.
+        if let Poll::Ready(Err(SendFault::Body(error))) = self.outgoing.poll(&mut self.stream, cx) {
+            return Poll::Ready(Some(Err(BodyFault::Request(error))));
+        }
+        // What came with the head.
+        let written = self.written.split().freeze();
+        match self.expected.take(written) {
+            Ok(Some(piece)) => return Poll::Ready(Some(Ok(Frame::data(piece)))),
+            Ok(None) => {}
+            Err(longer) => return Poll::Ready(Some(Err(BodyFault::Malformed(longer.into())))),
+        }
+        loop {
+            let broken = match self.decoder.next(&mut self.read.bytes) {
+                Ok(Some(Event::Stdout(piece))) => match self.expected.take(piece) {
+                    Ok(Some(piece)) => return Poll::Ready(Some(Ok(Frame::data(piece)))),
+                    Ok(None) => continue,
+                    Err(longer) => return Poll::Ready(Some(Err(BodyFault::Malformed(longer.into())))),
+                },
+                Ok(Some(Event::Stderr(piece))) => {
+                    self.stderr.note(&piece);
+                    continue;
+                }
+                Ok(Some(Event::End(End::Complete { .. }))) | Ok(None) if self.decoder.is_over() => {
+                    return match self.expected {
+                        Expected::Bytes(1..) => {
+                            let shorter = "it is shorter than its head says";
+                            Poll::Ready(Some(Err(BodyFault::Malformed(shorter.into()))))
+                        }
+                        _ => Poll::Ready(None),
+                    };
+                }
+                Ok(Some(Event::End(end))) => {
+                    return Poll::Ready(Some(Err(BodyFault::Malformed(end.to_string().into()))));
+                }
+                Err(bad) => return Poll::Ready(Some(Err(BodyFault::Malformed(bad.into())))),
+                Ok(None) => match ready!(self.read.poll_read(&mut self.stream, cx)) {
+                    Ok(0) => io::ErrorKind::UnexpectedEof.into(),
+                    Ok(_) => continue,
+                    Err(error) => error,
+                },
+            };
+            // The client has all of it, whatever became of the program afterwards.
+            return Poll::Ready(match self.expected {
+                Expected::Nothing | Expected::Bytes(0) => None,
+                Expected::Bytes(_) | Expected::All => Some(Err(BodyFault::Broken(broken))),
+            });
+        }
+    }
+
+    /// Returns whether the worker has ended the request and everything was taken.
+    pub(super) fn is_over(&self) -> bool {
+        self.decoder.is_over() && self.written.is_empty() && !matches!(self.expected, Expected::Bytes(1..))
+    }
+
+    /// Returns what is known of the length of the rest of the body.
+    pub(super) fn size_hint(&self) -> SizeHint {
+        match self.expected {
+            Expected::Nothing => SizeHint::with_exact(0),
+            Expected::Bytes(left) => SizeHint::with_exact(left),
+            Expected::All => SizeHint::default(),
+        }
+    }
+
+    fn poll_answer(
+        &mut self,
+        cx: &mut Context<'_>,
+        method: &Method,
+    ) -> Poll<Result<response::Parts, Failed>> {
+        loop {
+            let taken = head::take(&mut self.written, &mut self.searched, self.head_max);
+            if let Some(head) = taken.map_err(bad_response)? {
+                return Poll::Ready(self.begin_body(head, method).map_err(bad_response));
+            }
+            let error = match self.decoder.next(&mut self.read.bytes) {
+                Ok(Some(Event::Stdout(piece))) => {
+                    self.written.extend_from_slice(&piece);
+                    continue;
+                }
+                Ok(Some(Event::Stderr(piece))) => {
+                    self.stderr.note(&piece);
+                    continue;
+                }
+                Ok(Some(Event::End(end @ End::Complete { .. }))) => {
+                    return Poll::Ready(Err(bad_response(NoHead(end))));
+                }
+                Ok(Some(Event::End(refused))) => {
+                    let detail = "the worker refused the request before any of it ran";
+                    return Poll::Ready(Err(
+                        Failed::new(UpstreamErrorKind::Connect, detail).caused_by(NoHead(refused))
+                    ));
+                }
+                Err(bad) => return Poll::Ready(Err(bad_response(bad))),
+                Ok(None) => match ready!(self.read.poll_read(&mut self.stream, cx)) {
+                    Ok(0) => None,
+                    Ok(_) => continue,
+                    Err(error) => Some(error),
+                },
+            };
+            return Poll::Ready(Err(Failed::before_head(error)));
+        }
+    }
+
+    fn begin_body(
+        &mut self,
+        mut head: response::Parts,
+        method: &Method,
+    ) -> Result<response::Parts, BadLength> {
+        // The gateway frames the body itself.
+        head.headers.remove(TRANSFER_ENCODING);
+        let mut length = None;
+        for value in &head.headers.get_all(CONTENT_LENGTH) {
+            let own = digits(value).ok_or(BadLength)?;
+            if length.replace(own).is_some_and(|other| other != own) {
+                return Err(BadLength);
+            }
+        }
+        if let Some(length) = length {
+            head.headers.insert(CONTENT_LENGTH, length.into());
+        }
+        let is_bodiless = matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+        self.expected = match length {
+            _ if is_bodiless || method == Method::HEAD => Expected::Nothing,
+            Some(length) => Expected::Bytes(length),
+            None => Expected::All,
+        };
+        Ok(head)
+    }
+}
+
+impl Expected {
+    /// Returns what of `written` is for the client, if anything is.
+    fn take(&mut self, written: Bytes) -> Result<Option<Bytes>, &'static str> {
+        if written.is_empty() || *self == Expected::Nothing {
+            return Ok(None);
+        }
+        if let Expected::Bytes(left) = self {
+            *left = left.checked_sub(written.len() as u64).ok_or("it is longer than its head says")?;
+        }
+        Ok(Some(written))
+    }
+}
+
+impl Stderr {
+    fn note(&mut self, piece: &[u8]) {
+        let room = STDERR_MAX - self.text.len();
+        self.text.extend_from_slice(&piece[..piece.len().min(room)]);
+    }
+}
+
+impl Drop for Stderr {
+    fn drop(&mut self) {
+        let text = String::from_utf8_lossy(&self.text);
+        let text = text.trim();
+        if !text.is_empty() {
+            // Quoted: it may repeat what a client has sent.
+            tracing::warn!(node = %self.node, "a worker wrote to its standard error: {text:?}");
+        }
+    }
+}
+
+/// A request that a worker ended without a head of a response.
+#[derive(Debug)]
+struct NoHead(End);
+
+impl fmt::Display for NoHead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no head of a response came: {}", self.0)
+    }
+}
+
+impl std::error::Error for NoHead {}
+
+/// A head with a length that is no number, or with several.
+#[derive(Debug)]
+struct BadLength;
+
+impl fmt::Display for BadLength {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("its Content-Length is not one number")
+    }
+}
+
+impl std::error::Error for BadLength {}
+
+fn bad_response(cause: impl std::error::Error + Send + Sync + 'static) -> Failed {
+    let detail = "the worker sent no response that can be passed on";
+    Failed::new(UpstreamErrorKind::BadResponse, detail).caused_by(cause)
+}
+
+/// Reads a number of digits only: `+5` is none.
+fn digits(value: &HeaderValue) -> Option<u64> {
+    let text = value.to_str().ok()?;
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
+}
+
+/// Writes all records ahead of the body; without a body, all there are.
+fn write_head(
+    text: &mut Vec<u8>,
+    head: &RequestHead,
+    programs: &Programs,
+    call: &Call<'_>,
+    host: &HeaderValue,
+) {
+    let Call { script, length } = call;
+    let RequestHead { parts, forwarding, client } = head;
+    let about = About {
+        mapping: &programs.mapping,
+        script,
+        client: client.map(|client| client.address),
+        is_secure: client.is_some_and(|client| client.is_secure),
+        body: *length,
+        host: host.as_bytes(),
+    };
+    let asked_for = parts.headers.get(http::header::HOST);
+    let told = forwarding.iter().flat_map(|forwarding| forwarding.lines(asked_for));
+    let mut environment = Environment::default();
+    environment::add(&mut environment, parts, &about, told.map(|(name, value)| (name, value.as_bytes())));
+    text.extend_from_slice(&begin(false));
+    environment.write(text);
+    if length.is_none() {
+        text.extend_from_slice(&stdin(0));
+    }
+}
