@@ -5,6 +5,7 @@
 //! | `session_gate` | whether a newcomer begins now, is held, waits in line or is refused |
 //! | `route_gate` | who starts at a route, and when |
 //! | `split` | services: their caps and pauses |
+//! | `workers` | workers of a pool: how many may have a request at once |
 //! | `away` | an application that does not answer, and the requests that wait for it |
 //! | `tick` | what happens with time alone |
 //! | `line` | what pages and operators ask of the lines |
@@ -37,6 +38,7 @@ use suimon_model::{
     Duration, Failure, Instant, KindId, Outcome, Reason, Record, RequestId, Rng, RouteId, SessionId,
     TraceHash, seconds,
 };
+use workers::WorkerSlots;
 
 /// Time between two ticks: the grain of everything that is not driven by a request.
 pub(crate) const TICK: Duration = Duration::from_millis(250);
@@ -78,6 +80,7 @@ pub struct Gate {
     pressure: Pressure,
     draining: bool,
     away: Outage,
+    workers: WorkerSlots,
 }
 
 /// Where a request enters the gate.
@@ -124,6 +127,7 @@ impl Gate {
             pressure: Pressure::default(),
             draining: false,
             away: Outage::default(),
+            workers: WorkerSlots::default(),
             params,
         }
     }
@@ -711,3 +715,6 @@ mod split;
 #[cfg(test)]
 mod tests;
 mod tick;
+mod workers;
+
+pub use workers::WorkerShortage;

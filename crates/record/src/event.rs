@@ -78,6 +78,8 @@ pub enum Event {
     Services(Box<Services>),
     /// `Gate::handle_lag`.
     Lag(Duration),
+    /// `Gate::handle_workers`.
+    Workers(Option<u32>),
 }
 
 /// A row of the table of events in `docs/recording.md`, which is generated from [`TAGS`].
@@ -136,6 +138,7 @@ tags! {
     ADOPT = 31, "other settings are adopted", "the gate's settings; of routes and kinds that change, the mode and the settings";
     SERVICES = 32, "the services are declared", "what the split goes by; of each service its name, routes, wish and pause";
     LAG = 33, "the application was late to take in a request without any work", "time";
+    WORKERS = 34, "so many workers of a pool are ready", "their number, if they are counted";
 }
 
 /// Added to [`MEMBER`] where the session is proved by a lease.
@@ -164,6 +167,7 @@ impl Event {
             Event::Adopt(adoption) => adoption.save(out),
             Event::Services(services) => services.save(out),
             Event::Lag(lag) => lag.save(out),
+            Event::Workers(ready) => ready.save(out),
             Event::Departure(request) | Event::End(request, _) | Event::Resume(request) => request.save(out),
             Event::Suspend(request, client_time) => {
                 request.save(out);
@@ -282,6 +286,7 @@ impl Event {
             ADOPT => Event::Adopt(Box::new(Persist::load(from)?)),
             SERVICES => Event::Services(Box::new(Persist::load(from)?)),
             LAG => Event::Lag(Persist::load(from)?),
+            WORKERS => Event::Workers(Persist::load(from)?),
             WORD => Event::SessionSignal(Persist::load(from)?, Persist::load(from)?),
             PAUSE => Event::Suspend(Persist::load(from)?, Persist::load(from)?),
             RESUME => Event::Resume(Persist::load(from)?),
@@ -319,6 +324,7 @@ impl Event {
             Event::Adopt(_) => ADOPT,
             Event::Services(_) => SERVICES,
             Event::Lag(_) => LAG,
+            Event::Workers(_) => WORKERS,
             Event::Departure(_) => DEPARTURE,
             Event::Suspend(..) => PAUSE,
             Event::Resume(_) => RESUME,

@@ -115,8 +115,10 @@ impl Gate {
     /// requests under way than any visitor has, and it would have to wait.
     pub(super) fn enter_as_member(&mut self, now: Instant, id: RequestId, session: SessionId) {
         let route = self.requests.get(id).expect("a request is in the table until it ends").route;
-        let has_to_wait =
-            !self.has_own_slot(route) || self.is_held_back(now, route) || self.services.pauses(route);
+        let has_to_wait = !self.has_own_slot(route)
+            || !self.has_worker()
+            || self.is_held_back(now, route)
+            || self.services.pauses(route);
         if has_to_wait && self.sessions.get(session).is_some_and(Session::is_full) {
             return self.refuse(now, id, Reason::GatewayFull, None);
         }
@@ -180,7 +182,7 @@ impl Gate {
     }
 
     fn has_slot(&mut self, now: Instant, route: RouteId) -> bool {
-        self.has_own_slot(route) && self.services.may_start(now, route)
+        self.has_own_slot(route) && self.has_worker() && self.services.may_start(now, route)
     }
 
     /// Returns whether the limit of `route` lets another one start.
@@ -190,6 +192,10 @@ impl Gate {
 
     /// Starts the requests that may start at `route`: none waits while a slot is free.
     pub(super) fn serve_route(&mut self, now: Instant, route: RouteId) {
+        if self.counts_workers() {
+            self.serve_workers(now);
+            return self.note_load(now, route);
+        }
         if self.services.is_capped(route)
             && let Some(service) = self.services.of(route)
         {

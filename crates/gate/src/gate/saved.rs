@@ -67,6 +67,7 @@ impl Gate {
         self.pressure.save(&mut out);
         self.draining.save(&mut out);
         self.away.save(&mut out);
+        self.workers.save(&mut out);
         Ok(out.into_bytes())
     }
 
@@ -95,6 +96,7 @@ impl Gate {
             pressure: Persist::load(from)?,
             draining: Persist::load(from)?,
             away: Persist::load(from)?,
+            workers: Persist::load(from)?,
             requests,
             sessions,
             routes,

@@ -2,7 +2,6 @@
 
 use super::Gate;
 use crate::api::{ServiceParams, ServiceView, Services};
-use crate::queue::LATE;
 use crate::requests::Stage;
 use crate::services::{ServiceGate, ServiceGates};
 use suimon_control::{ServiceInput, ServiceSample};
@@ -158,7 +157,15 @@ impl Gate {
                 self.services.leave_pause(request.route, until, id, request.beyond);
                 self.unpause(now, id);
             }
-            if self.services.gates[index].credit.cap().is_some() {
+            let credit = &mut self.services.gates[index].credit;
+            if credit.cap().is_none() {
+                continue;
+            }
+            // Its credit is there, whether or not a worker is: the time for it is over.
+            credit.may_start(now);
+            if self.counts_workers() {
+                self.serve_workers(now);
+            } else {
                 self.serve_service(now, ServiceId(index as u32));
             }
         }
@@ -172,16 +179,9 @@ impl Gate {
                 break;
             }
             let routes = self.services.gates[service.index()].routes.iter().map(|(route, _)| *route);
-            let heads = routes.filter(|route| self.has_own_slot(*route)).filter_map(|route| {
-                let (rank, head) = self.routes[route.index()].queue.head()?;
-                Some((rank, self.requests.get(head)?.arrived, route))
-            });
-            let next = heads.min_by(|(rank, arrived, _), (other_rank, other_arrived, _)| {
-                let by_arrival = arrived.cmp(other_arrived);
-                let among_equals = if *rank == LATE { by_arrival.reverse() } else { by_arrival };
-                rank.cmp(other_rank).then(among_equals)
-            });
-            let Some((_, _, route)) = next else { break };
+            let Some(route) = self.goes_first(routes.filter(|route| self.has_own_slot(*route))) else {
+                break;
+            };
             if !self.start_next(now, route) {
                 break;
             }

@@ -23,6 +23,7 @@ mod queues;
 mod renewed;
 mod services;
 mod words;
+mod workers;
 
 const ROUTES: u32 = 3;
 const KINDS: u32 = 3;
@@ -50,6 +51,7 @@ enum Event {
     Leave { pick: usize },
     Adopt { route: u32, limit: u32, cores: u32, off: bool },
     Services { ceiling: bool, pause: u64 },
+    Workers(Option<u32>),
     Pass { milliseconds: u32 },
 }
 
@@ -75,6 +77,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => (route(), 0u32..4, 1u32..9, any::<bool>())
             .prop_map(|(route, limit, cores, off)| Event::Adopt { route, limit, cores, off }),
         1 => (any::<bool>(), 0u64..300).prop_map(|(ceiling, pause)| Event::Services { ceiling, pause }),
+        1 => prop::option::of(0u32..9).prop_map(Event::Workers),
         4 => (0u32..600).prop_map(|milliseconds| Event::Pass { milliseconds }),
     ]
 }
@@ -299,6 +302,7 @@ impl Shell {
             Event::Services { ceiling, pause } => {
                 self.gate.declare_services(self.now, services(ceiling, pause));
             }
+            Event::Workers(ready) => self.gate.handle_workers(self.now, ready),
             Event::Pass { milliseconds } => {
                 self.now += Duration::from_millis(u64::from(milliseconds));
                 while let Some(due) = self.gate.poll_timeout().filter(|due| *due <= self.now) {
@@ -415,7 +419,10 @@ impl Shell {
                 route.in_flight
             );
             prop_assert!(
-                route.waiting == 0 || route.in_flight >= limit || self.is_held_by_service(index),
+                route.waiting == 0
+                    || route.in_flight >= limit
+                    || !self.gate.has_worker()
+                    || self.is_held_by_service(index),
                 "route {index}: waiting beside a free slot"
             );
             let started_under = limits[index].map_or(limit, |old| (old as usize).max(limit));
@@ -423,6 +430,12 @@ impl Shell {
             ended +=
                 route.counts.completed + route.counts.failed + route.counts.abandoned + route.counts.refused;
         }
+        let ready = self.gate.workers.ready();
+        prop_assert!(
+            ready.is_none_or(|ready| snapshot.in_flight <= (ready as usize).max(before.iter().sum())),
+            "{} with {ready:?} workers",
+            snapshot.in_flight
+        );
         // Those who wait for a slot of theirs again are in the application.
         let again = snapshot.waiting.checked_sub(self.waiting.len());
         prop_assert_eq!(
@@ -530,6 +543,8 @@ proptest! {
             shell.check_sessions()?;
         }
         shell.gate.drain(shell.now);
+        shell.drain()?;
+        shell.gate.handle_workers(shell.now, Some(1));
         shell.drain()?;
         shell.gate.handle_application(shell.now, true);
         shell.drain()?;

@@ -37,6 +37,7 @@ impl Gate {
         let patience = self.kinds.iter().map(KindGate::patience).min_by(f64::total_cmp);
         self.law.set_patience(patience.unwrap_or(self.params.patience.as_secs_f64()));
         self.split(now, patience.unwrap_or(self.params.patience.as_secs_f64()));
+        self.look_at_workers();
         self.doubt_recalled(now);
         self.look_at_routes(now);
         self.look_at_kinds();

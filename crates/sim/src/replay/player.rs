@@ -169,6 +169,7 @@ impl Player {
                 self.gate.declare_services(now, *services);
             }
             Event::Lag(lag) => self.gate.handle_lag(lag),
+            Event::Workers(ready) => self.gate.handle_workers(now, ready),
             Event::Contact(kind, place) => {
                 self.gate.handle_contact(now, kind, place);
                 if let Some(timeline) = &mut counter.timeline {

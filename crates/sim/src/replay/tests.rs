@@ -389,6 +389,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         }),
         1 => (0usize..3, any::<bool>(), 0u64..900).prop_map(|(mode, split, pause)| Event::Services(Box::new(services(mode, split, pause)))),
         1 => (0u64..90).prop_map(|millis| Event::Lag(Duration::from_millis(millis))),
+        1 => proptest::option::of(0u32..40).prop_map(Event::Workers),
         1 => ("[a-z]{1,9}", line).prop_map(|(name, line)| Event::Kind {
             params: KindParams { line, ..KindParams::default() },
             name
@@ -460,6 +461,7 @@ fn recording_of(events: &[(u32, Event)]) -> Vec<u8> {
             Event::Adopt(adoption) => gate.adopt(now, &adoption),
             Event::Services(services) => gate.declare_services(now, *services),
             Event::Lag(lag) => gate.handle_lag(lag),
+            Event::Workers(ready) => gate.handle_workers(now, ready),
             Event::Route { .. } | Event::Kind { .. } | Event::Drain => {}
         }
         while let Some(output) = gate.poll_output() {

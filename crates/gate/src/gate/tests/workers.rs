@@ -1,0 +1,83 @@
+//! Workers of a pool.
+
+use super::*;
+
+fn arrive(gate: &mut Gate, now: Instant, route: RouteId) {
+    gate.handle_arrival(now, Arrival { route, session: None });
+}
+
+fn end(gate: &mut Gate, now: Instant, start: Start) {
+    gate.handle_end(now, start.permit, Outcome::Completed);
+}
+
+fn at(second: f64) -> Instant {
+    Instant::ORIGIN + seconds(second)
+}
+
+#[test]
+fn as_many_requests_start_as_there_are_workers_whatever_the_limits_allow() {
+    let (mut gate, route, _) = fixed(8);
+    gate.handle_workers(at(0.0), Some(2));
+    (0..4).for_each(|_| arrive(&mut gate, at(0.0), route));
+    let mut running = started(&mut gate);
+    assert_eq!(running.len(), 2);
+    gate.handle_workers(at(1.0), Some(3));
+    running.extend(started(&mut gate));
+    assert_eq!(running.len(), 3, "one more is ready");
+    gate.handle_workers(at(2.0), Some(1));
+    for start in running.drain(..2) {
+        end(&mut gate, at(3.0), start);
+    }
+    assert!(started(&mut gate).is_empty(), "what is with a worker stays, and nothing else starts");
+    end(&mut gate, at(4.0), running.remove(0));
+    assert_eq!(started(&mut gate).len(), 1);
+}
+
+#[test]
+fn a_free_worker_takes_the_request_that_came_first_at_any_route() {
+    let (mut gate, first, _) = fixed(8);
+    let second = gate.declare_route(at(0.0), RouteMode::Fixed(Limit::of(8)));
+    gate.handle_workers(at(0.0), Some(1));
+    arrive(&mut gate, at(0.0), first);
+    let busy = started(&mut gate).remove(0);
+    arrive(&mut gate, at(1.0), second);
+    arrive(&mut gate, at(2.0), first);
+    end(&mut gate, at(3.0), busy);
+    let next = started(&mut gate).remove(0);
+    assert_eq!(next.waited, seconds(2.0), "the one of the other route waited longest");
+    end(&mut gate, at(4.0), next);
+    assert_eq!(started(&mut gate).remove(0).waited, seconds(2.0));
+}
+
+#[test]
+fn a_route_at_its_limit_leaves_the_free_worker_to_others() {
+    let (mut gate, heavy, _) = fixed(1);
+    let light = gate.declare_route(at(0.0), RouteMode::Fixed(Limit::of(8)));
+    gate.handle_workers(at(0.0), Some(3));
+    (0..3).for_each(|_| arrive(&mut gate, at(0.0), heavy));
+    arrive(&mut gate, at(1.0), light);
+    assert_eq!(started(&mut gate).len(), 2);
+    assert_eq!((gate.load(heavy), gate.load(light)), ((2, 1), (0, 1)));
+}
+
+#[test]
+fn a_shortage_is_told_where_requests_lack_nothing_but_a_worker() {
+    let (mut gate, route, _) = fixed(2);
+    let pass = |gate: &mut Gate, from: f64| {
+        (1..=4).for_each(|tick| gate.handle_timeout(at(from + 0.25 * f64::from(tick))));
+    };
+    gate.handle_workers(at(0.0), Some(4));
+    (0..4).for_each(|_| arrive(&mut gate, at(0.0), route));
+    pass(&mut gate, 0.0);
+    let told = gate.take_worker_shortage(at(1.0));
+    assert_eq!(told, WorkerShortage { share: 0.0, longest_wait: 1.0 }, "they wait for the route's limit");
+    gate.handle_workers(at(1.0), Some(1));
+    assert_eq!(started(&mut gate).len(), 2);
+    pass(&mut gate, 1.0);
+    assert!(gate.take_worker_shortage(at(2.0)).share < 0.01, "the limit is reached, too");
+    let other = gate.declare_route(at(2.0), RouteMode::Fixed(Limit::of(8)));
+    arrive(&mut gate, at(2.0), other);
+    pass(&mut gate, 2.0);
+    assert!(gate.take_worker_shortage(at(3.0)).share > 0.99);
+    assert!(gate.take_worker_shortage(at(3.0)).share < 0.01, "each report begins anew");
+}

@@ -1,0 +1,145 @@
+//! The workers of a pool: a request starts only while one of them is free, whatever the limit of its
+//! route allows.
+
+use super::Gate;
+use crate::queue::LATE;
+use suimon_model::{Instant, RouteId};
+
+/// Ticks without a request that lacks a worker, after which limits are what holds requests back.
+const CALM_TICKS: u32 = 4;
+
+/// How many workers there are, and whether they were enough.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct WorkerSlots {
+    /// Those that are ready; `None`: the application has none that are counted.
+    ready: Option<u32>,
+    /// Ticks since a request lacked a worker.
+    calm: u32,
+    /// For the next report alone: ticks, and those at which a request lacked a worker.
+    ticks: u32,
+    short: u32,
+}
+
+suimon_model::saved_struct!(WorkerSlots { ready, calm } without { ticks, short });
+
+impl WorkerSlots {
+    /// Returns how many are ready, where they are counted.
+    #[cfg(test)]
+    pub(super) fn ready(&self) -> Option<u32> {
+        self.ready
+    }
+
+    /// Returns whether requests wait for a worker, not for their route's limit.
+    fn binds(&self) -> bool {
+        self.ready.is_some() && self.calm < CALM_TICKS
+    }
+}
+
+/// What a pool is told of those who wait for its workers.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct WorkerShortage {
+    /// The share of the time since the last report in which all workers had a request and another
+    /// one lacked nothing but a worker: 0 to 1.
+    pub share: f64,
+    /// Seconds that the request has waited which would be next at its route, of all routes the
+    /// longest.
+    pub longest_wait: f64,
+}
+
+impl Gate {
+    /// Says how many workers of a pool are ready; `None`: the application has no workers that are
+    /// counted. Requests that are with a worker stay, also if there are fewer now.
+    pub fn handle_workers(&mut self, now: Instant, ready: Option<u32>) {
+        if std::mem::replace(&mut self.workers.ready, ready) == ready {
+            return;
+        }
+        self.workers.calm = CALM_TICKS;
+        self.cap_routes_by_workers();
+        (0..self.routes.len()).for_each(|index| self.serve_route(now, RouteId(index as u32)));
+        self.publish();
+    }
+
+    /// Reports whether workers were enough since the last report.
+    pub fn take_worker_shortage(&mut self, now: Instant) -> WorkerShortage {
+        let heads = self.routes.iter().filter_map(|route| self.requests.get(route.queue.head()?.1));
+        let waits = heads.map(|request| now.secs_since(request.arrived));
+        let WorkerSlots { ticks, short, .. } = self.workers;
+        (self.workers.ticks, self.workers.short) = (0, 0);
+        WorkerShortage {
+            share: f64::from(short) / f64::from(ticks.max(1)),
+            longest_wait: waits.fold(0.0, f64::max),
+        }
+    }
+
+    /// Returns whether a worker is free, or none are counted.
+    pub(super) fn has_worker(&self) -> bool {
+        self.workers.ready.is_none_or(|ready| self.in_application.count() < ready as usize)
+    }
+
+    /// Returns whether workers are counted.
+    pub(super) fn counts_workers(&self) -> bool {
+        self.workers.ready.is_some()
+    }
+
+    /// Gives free workers to those who wait, as if all routes whose limit allows it had one queue.
+    pub(super) fn serve_workers(&mut self, now: Instant) {
+        while self.waiting > 0 && self.has_worker() {
+            let Some(route) = self.next_for_worker(now) else { break };
+            if !self.start_next(now, route) {
+                break;
+            }
+            self.note_load(now, route);
+        }
+    }
+
+    fn next_for_worker(&mut self, now: Instant) -> Option<RouteId> {
+        let mut first = None;
+        for route in (0..self.routes.len()).map(|index| RouteId(index as u32)) {
+            let waits = !self.routes[route.index()].queue.is_empty();
+            if waits && self.has_own_slot(route) && self.services.may_start(now, route) {
+                first = self.goes_first(first.into_iter().chain([route]));
+            }
+        }
+        first
+    }
+
+    /// Returns the route whose next request would go first in one queue for all of `routes`.
+    pub(super) fn goes_first(&self, routes: impl Iterator<Item = RouteId>) -> Option<RouteId> {
+        let heads = routes.filter_map(|route| {
+            let (rank, head) = self.routes[route.index()].queue.head()?;
+            Some((rank, self.requests.get(head)?.arrived, route))
+        });
+        let first = heads.min_by(|(rank, arrived, _), (other_rank, other_arrived, _)| {
+            let by_arrival = arrived.cmp(other_arrived);
+            let among_equals = if *rank == LATE { by_arrival.reverse() } else { by_arrival };
+            rank.cmp(other_rank).then(among_equals)
+        });
+        first.map(|(_, _, route)| route)
+    }
+
+    /// Takes note at a tick whether a request lacks nothing but a worker. While some do, limits say
+    /// nothing, and nothing is learned of them.
+    pub(super) fn look_at_workers(&mut self) {
+        if !self.counts_workers() {
+            return;
+        }
+        let lacks = |(index, route): (usize, &super::route_gate::Route)| {
+            !route.queue.is_empty() && self.has_own_slot(RouteId(index as u32))
+        };
+        let is_short = !self.has_worker() && self.routes.iter().enumerate().any(lacks);
+        let bound = self.workers.binds();
+        self.workers.ticks = self.workers.ticks.saturating_add(1);
+        self.workers.short += u32::from(is_short);
+        self.workers.calm = if is_short { 0 } else { self.workers.calm.saturating_add(1) };
+        if bound != self.workers.binds() {
+            self.cap_routes_by_workers();
+        }
+    }
+
+    fn cap_routes_by_workers(&mut self) {
+        let binds = self.workers.binds();
+        for route in (0..self.routes.len()).map(|index| RouteId(index as u32)) {
+            self.law.set_capped(route, binds || self.services.is_capped(route));
+        }
+    }
+}
