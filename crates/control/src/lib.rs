@@ -9,6 +9,8 @@
 //! - [`RouteKnowledge`], [`VisitsKnowledge`]: what another process can begin with, as far as it is
 //!   believed ([`Trust`]).
 //! - [`Degradation`]: how the host's work is split among services; [`Credit`]: how a cap is held.
+//! - [`SizeLaw`]: how many workers of a pool should be resident: [`Residents`] (ours), [`SpareRule`]
+//!   (the paper's and another server's), or a number.
 //! - [`SessionLaw`]: when a session may begin: [`Flow`] (ours) or [`PaperSessions`] (the paper's).
 
 mod capacity;
@@ -18,6 +20,7 @@ mod forecast;
 mod knowledge;
 mod laws;
 mod patience;
+mod residents;
 mod route;
 mod route_paired;
 mod route_paper;
@@ -25,6 +28,8 @@ mod service_times;
 mod session;
 mod session_flow;
 mod session_paper;
+mod size_law;
+mod spare_rule;
 mod statistics;
 mod visits;
 mod window;
@@ -41,6 +46,7 @@ pub use knowledge::{
 };
 pub use laws::{RouteLawKind, SessionLawKind};
 pub use patience::{Patience, PatienceEstimate};
+pub use residents::{ResidentMove, ResidentParams, ResidentReason, ResidentSample, Residents};
 pub use route::{RequestEnd, RouteLaw};
 pub use route_paired::Paired;
 pub use route_paper::{PaperRouteParams, PaperRoutes};
@@ -51,6 +57,8 @@ pub use session::{
 };
 pub use session_flow::Flow;
 pub use session_paper::{PaperSessionParams, PaperSessions};
+pub use size_law::{SizeLaw, SizeLawKind};
+pub use spare_rule::{DynamicParams, SpareRule};
 pub use statistics::{Average, DecayingHistogram, Moments, RateMeter};
 pub use visits::{LastRoute, PATH_MAX, STAGES, STAYER_SHARE, STAYER_VISITS, Visit, Visits};
 pub use window::{Meter, Reading, Window};
