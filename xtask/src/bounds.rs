@@ -13,7 +13,7 @@ use std::path::Path;
 /// The table.
 const TABLE: &str = "docs/bounds.md";
 /// Crates that hold what strangers send, or what comes of it.
-const CRATES: [&str; 15] = [
+const CRATES: [&str; 16] = [
     "admin",
     "downstream",
     "fastcgi",
@@ -23,6 +23,7 @@ const CRATES: [&str; 15] = [
     "line",
     "message",
     "params",
+    "pool",
     "proxy",
     "record",
     "routes",

@@ -84,6 +84,7 @@ const CRATES: &[Crate] = &[
     Crate {
         name: "suimon-params",
         knows: &[
+            "suimon-control",
             "suimon-fastcgi",
             "suimon-fleet",
             "suimon-gate",
@@ -150,13 +151,21 @@ const CRATES: &[Crate] = &[
     },
     Crate {
         name: "suimon-upstream",
-        knows: &["suimon-fastcgi", "suimon-fleet", "suimon-message", "suimon-model", "suimon-params"],
+        knows: &[
+            "suimon-fastcgi",
+            "suimon-fleet",
+            "suimon-message",
+            "suimon-model",
+            "suimon-params",
+            "suimon-pool",
+        ],
         tests_know: &["suimon-testing"],
         others: Others::AnyBut(NOT_ON_THE_REQUEST_PATH),
     },
     Crate {
         name: "suimon-proxy",
         knows: &[
+            "suimon-control",
             "suimon-downstream",
             "suimon-gate",
             "suimon-identity",
@@ -164,6 +173,7 @@ const CRATES: &[Crate] = &[
             "suimon-message",
             "suimon-model",
             "suimon-params",
+            "suimon-pool",
             "suimon-record",
             "suimon-routes",
             "suimon-statistics",
@@ -171,7 +181,7 @@ const CRATES: &[Crate] = &[
             "suimon-upstream",
             "suimon-waiting-room",
         ],
-        tests_know: &["suimon-control"],
+        tests_know: &[],
         others: Others::AnyBut(NOT_ON_THE_REQUEST_PATH),
     },
     Crate {
@@ -202,6 +212,12 @@ const CRATES: &[Crate] = &[
         others: Others::AnyBut(&["tokio", "axum"]),
     },
     Crate {
+        name: "suimon-pool",
+        knows: &["suimon-fleet", "suimon-model", "suimon-params", "suimon-process"],
+        tests_know: &[],
+        others: Others::AnyBut(&["hyper", "axum", "clap"]),
+    },
+    Crate {
         name: "suimon-process",
         knows: &[],
         tests_know: &[],
@@ -222,6 +238,7 @@ const CRATES: &[Crate] = &[
             "suimon-line",
             "suimon-model",
             "suimon-params",
+            "suimon-process",
             "suimon-sim",
             "suimon-workload",
         ],

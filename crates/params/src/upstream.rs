@@ -1,8 +1,10 @@
 //! What the upstream side is told before it starts: plain values, each with a default that runs.
 
+use crate::pool::{PoolParams, SizeParams};
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 pub use suimon_fastcgi::script::Mapping;
 pub use suimon_fleet::EjectionParams;
@@ -12,7 +14,7 @@ pub const NODES_MAX: usize = suimon_fleet::NODES_MAX;
 
 /// Everything the upstream side is told before it starts. The default has no nodes and is of use
 /// only once it has one.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct UpstreamParams {
     /// The application servers; at least one, at most [`NODES_MAX`].
     pub nodes: Vec<NodeParams>,
@@ -43,6 +45,8 @@ pub struct UpstreamParams {
     pub tls: TlsParams,
     /// Which programs `fastcgi` nodes run; needed if there is such a node.
     pub fastcgi: Option<FastCgiParams>,
+    /// The workers behind the node at [`NodeAddress::Workers`]; needed if there is such a node.
+    pub workers: Option<WorkersNodeParams>,
     /// Seed of the random choices: which of two nodes, and the jitter of the checks.
     pub seed: u64,
 }
@@ -63,6 +67,7 @@ impl Default for UpstreamParams {
             ejection: EjectionParams::default(),
             tls: TlsParams::default(),
             fastcgi: None,
+            workers: None,
             seed: 1,
         }
     }
@@ -91,6 +96,8 @@ pub enum NodeAddress {
     },
     /// A Unix socket of this machine, by its absolute path.
     Unix(PathBuf),
+    /// Wherever the workers of this pool do.
+    Workers(Arc<str>),
 }
 
 /// The longest path of a Unix socket, in bytes: what the kernel has room for.
@@ -155,6 +162,27 @@ pub struct FastCgiParams {
     /// Whether a program is run only if its file exists on this machine: a path without one costs no
     /// worker.
     pub checks_files: bool,
+}
+
+/// Workers that the gateway starts, as a node.
+#[derive(Clone, PartialEq, Debug)]
+pub struct WorkersNodeParams {
+    /// The pool.
+    pub pool: PoolParams,
+    /// How many workers it has.
+    pub size: SizeParams,
+    /// The path at which a worker that speaks HTTP answers with success once it is ready; `None`: any
+    /// answer at `/` will do. Workers that speak FastCGI are asked without running a program.
+    pub ready_path: Option<String>,
+}
+
+impl NodeParams {
+    /// Returns the node that the workers of the pool of this name are; they speak FastCGI or
+    /// HTTP/1.1.
+    pub fn of_workers(name: Arc<str>, speaks_fastcgi: bool) -> Self {
+        let scheme = if speaks_fastcgi { Scheme::FastCgi } else { Scheme::Http };
+        NodeParams { scheme, address: NodeAddress::Workers(name), protocol: Protocol::Http1 }
+    }
 }
 
 /// How `https` nodes are believed to be who they say they are.
@@ -254,7 +282,7 @@ impl NodeParams {
         match &self.address {
             NodeAddress::Tcp { host, port } if host.contains(':') => format!("[{host}]:{port}"),
             NodeAddress::Tcp { host, port } => format!("{host}:{port}"),
-            NodeAddress::Unix(_) => LOCAL_HOST.to_owned(),
+            NodeAddress::Unix(_) | NodeAddress::Workers(_) => LOCAL_HOST.to_owned(),
         }
     }
 
@@ -262,7 +290,7 @@ impl NodeParams {
     pub fn host(&self) -> &str {
         match &self.address {
             NodeAddress::Tcp { host, .. } => host,
-            NodeAddress::Unix(_) => LOCAL_HOST,
+            NodeAddress::Unix(_) | NodeAddress::Workers(_) => LOCAL_HOST,
         }
     }
 }
@@ -282,6 +310,7 @@ impl fmt::Display for NodeParams {
                 write!(f, "fastcgi:{}", path.display())
             }
             NodeAddress::Unix(path) => write!(f, "unix:{}", path.display()),
+            NodeAddress::Workers(name) => write!(f, "pool:{name}"),
         }
     }
 }

@@ -4,12 +4,18 @@
 //! - [`Running`]: the process. Dropping this kills it. If we are killed ourselves, the kernel kills
 //!   it when the thread that started it ends. A terminal's Ctrl-C does not reach it, because it has
 //!   its own process group.
+//! - [`Preparation`]: what a process does before it becomes its program; [`find_user`]: whose rights
+//!   it may have.
 //! - [`cpu`]: CPU time of processes and cores.
 //! - [`allowed_cores`], [`stay_on`]: the cores for this thread and everything it starts.
 
 pub mod cpu;
+mod preparation;
+mod user;
 
+pub use preparation::{Preparation, Rights};
 pub use rustix::process::Signal;
+pub use user::find as find_user;
 
 use rustix::process::{Pid, Resource, Rlimit};
 use rustix::thread::CpuSet;
@@ -117,7 +123,9 @@ impl Program {
                 .map_err(|error| ProcessError(format!("{}: cannot be written: {error}", path.display())))
         };
         self.command.stdin(Stdio::null()).stdout(file(&out)?).stderr(file(&err)?).process_group(0);
-        prepare(&mut self.command, self.cores, self.descriptors);
+        let preparation =
+            Preparation { cores: self.cores, descriptors: self.descriptors, ..Preparation::default() };
+        preparation.apply(&mut self.command);
         let child = self.command.spawn();
         let child =
             child.map_err(|error| ProcessError(format!("{} could not be started: {error}", self.name)))?;
@@ -125,26 +133,10 @@ impl Program {
     }
 }
 
-/// Sets what the process does before it becomes the program: it ties itself to us, and takes its
-/// cores and descriptors.
-#[expect(unsafe_code, reason = "nothing else does something in a process before it becomes the program")]
-fn prepare(command: &mut Command, cores: Option<CpuSet>, descriptors: Option<u64>) {
-    let us = std::process::id();
-    let before_exec = move || {
-        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-        // If we ended before the line above, the kernel would not signal the process.
-        let parent = rustix::process::getppid().map(Pid::as_raw_pid);
-        if parent.and_then(|pid| u32::try_from(pid).ok()) != Some(us) {
-            return Err(io::ErrorKind::BrokenPipe.into());
-        }
-        if let Some(count) = descriptors {
-            let limit = Rlimit { current: Some(count), maximum: Some(count) };
-            rustix::process::setrlimit(Resource::Nofile, limit)?;
-        }
-        Ok(cores.map_or(Ok(()), |cores| rustix::thread::sched_setaffinity(None, &cores))?)
-    };
-    // SAFETY: the closure only makes system calls; it allocates nothing and takes no lock.
-    unsafe { command.pre_exec(before_exec) };
+/// Ties the process that a command starts to us: the kernel kills it when the thread that starts it
+/// ends, and so when we end, in whatever way.
+pub fn end_with_us(command: &mut Command) {
+    Preparation::default().apply(command);
 }
 
 /// A child process. Dropping this kills it at once, with SIGKILL.
@@ -292,6 +284,11 @@ pub fn free_address() -> Result<SocketAddr> {
 /// Returns the address in a line `listening on http://ADDRESS`.
 pub fn listening_address(said: &str) -> Option<SocketAddr> {
     said.lines().find_map(|line| line.strip_prefix("listening on http://")?.trim().parse().ok())
+}
+
+/// Returns the number of the user that we run as.
+pub fn user_id() -> u32 {
+    rustix::process::geteuid().as_raw()
 }
 
 /// Returns the cores this thread may run on, in order.

@@ -1,0 +1,388 @@
+//! The keeper: one thread of the operating system that starts, signals, waits for and looks at the
+//! workers' processes.
+//!
+//! - The kernel kills a worker when the *thread* that started it ends (parent-death signal). Threads
+//!   of an async runtime come and go; this one lives as long as the pool.
+//! - Starting a program, reading what memory it takes and finding out who has a port all block,
+//!   which no task of the runtime may.
+//!
+//! It sleeps in poll(2) until an order comes or a worker ends. A worker that has ended is first
+//! looked at without being waited for: its number, which is that of its process group, cannot be
+//! used again until the group is killed.
+
+use super::folder::Folder;
+use super::guardian::Guardian;
+use super::memory::no_swap::NoSwap;
+use super::memory::{Look, Looks, Roots};
+use super::{launch, port_owner};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+use suimon_fleet::workers::{Exit, WorkerId};
+use suimon_params::pool::PoolParams;
+use suimon_params::upstream::NodeAddress;
+use tokio::sync::{mpsc, oneshot};
+
+/// Interval of attempts to start a guardian where there is none.
+const GUARDIAN_EVERY: Duration = Duration::from_secs(5);
+/// Age from which a worker's memory tells what a worker takes.
+const SETTLED: Duration = Duration::from_secs(2);
+
+/// What the keeper is to do.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Order {
+    Start(WorkerId),
+    Signal(WorkerId, Signal),
+    /// To say whether a worker that is ready listens at its own address, and what its start cost.
+    Confirm(WorkerId),
+    /// To look at the memory of all.
+    Look,
+}
+
+/// What has become of it. There are at most four of each worker, and one look at a time, so their
+/// queue is bounded by the number of workers.
+#[derive(Debug)]
+pub(super) enum Report {
+    Started { id: WorkerId, pid: u32, address: NodeAddress, stderr: Option<OwnedFd> },
+    NotStarted(WorkerId, io::Error),
+    Confirmed { id: WorkerId, is_own: bool, cpu: Option<Duration> },
+    Ended(WorkerId, Exit),
+    Looked(Look),
+}
+
+/// The thread, as those see it who give it orders.
+pub(super) struct Keeper {
+    orders: Option<Sender<Order>>,
+    wake: Arc<OwnedFd>,
+    ended: oneshot::Receiver<()>,
+}
+
+impl Keeper {
+    /// Starts the thread, once there is a folder for the sockets.
+    ///
+    /// # Errors
+    /// There is no folder, or no thread.
+    pub(super) async fn begin(
+        params: Arc<PoolParams>,
+    ) -> io::Result<(Keeper, mpsc::UnboundedReceiver<Report>)> {
+        let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        let (orders, heard) = channel();
+        let (reports, reported) = mpsc::unbounded_channel();
+        let (ready, is_ready) = oneshot::channel();
+        let (end, ended) = oneshot::channel::<()>();
+        let woken = Arc::clone(&wake);
+        thread::Builder::new().name(format!("pool {}", params.name)).spawn(move || {
+            let work = Work::begin(params, heard, reports);
+            let (work, result) = match work {
+                Ok(work) => (Some(work), Ok(())),
+                Err(error) => (None, Err(error)),
+            };
+            let _ = ready.send(result);
+            if let Some(work) = work {
+                work.run(&woken);
+            }
+            drop(end);
+        })?;
+        is_ready.await.map_err(|_| io::Error::other("the pool's thread has ended"))??;
+        Ok((Keeper { orders: Some(orders), wake, ended }, reported))
+    }
+
+    pub(super) fn order(&self, order: Order) {
+        if let Some(orders) = &self.orders {
+            // Without the thread there are no workers.
+            let _ = orders.send(order);
+            self.wake();
+        }
+    }
+
+    /// Ends the thread, and with it every worker that is left.
+    pub(super) async fn end(mut self) {
+        self.close();
+        // An error is its end.
+        let _ = (&mut self.ended).await;
+    }
+
+    fn close(&mut self) {
+        self.orders = None;
+        self.wake();
+    }
+
+    fn wake(&self) {
+        // It fails where it was woken already.
+        let _ = rustix::io::write(&*self.wake, &1_u64.to_ne_bytes());
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+struct Process {
+    pid: Pid,
+    descriptor: OwnedFd,
+    address: NodeAddress,
+    socket: PathBuf,
+    started: Instant,
+}
+
+/// What the thread has.
+struct Work {
+    params: Arc<PoolParams>,
+    orders: Receiver<Order>,
+    reports: mpsc::UnboundedSender<Report>,
+    folder: Folder,
+    no_swap: Option<NoSwap>,
+    guardian: Option<Guardian>,
+    processes: BTreeMap<WorkerId, Process>,
+    looks: Looks,
+}
+
+impl Work {
+    fn begin(
+        params: Arc<PoolParams>,
+        orders: Receiver<Order>,
+        reports: mpsc::UnboundedSender<Report>,
+    ) -> io::Result<Self> {
+        let folder = Folder::make(&params.folder, &params.name, params.command.user.as_ref())?;
+        let no_swap = NoSwap::make(&params.name);
+        match &no_swap {
+            Ok(_) => tracing::info!(pool = %params.name, "workers are kept from being swapped"),
+            Err(why) => tracing::info!(pool = %params.name, "workers may be swapped: {why}"),
+        }
+        let mut work = Work {
+            params,
+            orders,
+            reports,
+            folder,
+            no_swap: no_swap.ok(),
+            guardian: None,
+            processes: BTreeMap::new(),
+            looks: Looks::default(),
+        };
+        work.start_guardian();
+        Ok(work)
+    }
+
+    /// Does what it is told, until nobody is left to tell it.
+    fn run(mut self, wake: &OwnedFd) {
+        loop {
+            let mut drained = [0; 8];
+            // It fails where nobody has woken us.
+            let _ = rustix::io::read(wake, &mut drained);
+            loop {
+                match self.orders.try_recv() {
+                    Ok(order) => self.follow(order),
+                    Err(TryRecvError::Empty) => break,
+                    Err(TryRecvError::Disconnected) => return self.end(),
+                }
+            }
+            let (ended, is_alone) = self.wait(wake);
+            if is_alone {
+                self.replace_guardian("it has ended");
+            } else if self.guardian.is_none() {
+                self.start_guardian();
+            }
+            for id in ended {
+                self.take_leave(id);
+            }
+        }
+    }
+
+    /// Sleeps until something happens. Returns which workers have ended, and whether the guardian
+    /// has.
+    fn wait(&self, wake: &OwnedFd) -> (Vec<WorkerId>, bool) {
+        let ids: Vec<WorkerId> = self.processes.keys().copied().collect();
+        let descriptors =
+            self.processes.values().map(|process| PollFd::new(&process.descriptor, PollFlags::IN));
+        let mut polled: Vec<PollFd<'_>> = descriptors.collect();
+        polled.push(PollFd::new(wake, PollFlags::IN));
+        let guardian = self.guardian.as_ref().map(Guardian::process);
+        polled.extend(guardian.map(|process| PollFd::from_borrowed_fd(process, PollFlags::IN)));
+        let limit = Timespec::try_from(GUARDIAN_EVERY).ok().filter(|_| self.guardian.is_none());
+        match poll(&mut polled, limit.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => {
+                tracing::error!(pool = %self.params.name, "workers cannot be waited for: {error}");
+                thread::sleep(Duration::from_secs(1));
+            }
+        }
+        let has_ended = |polled: &PollFd<'_>| !polled.revents().is_empty();
+        let ended = ids.iter().zip(&polled).filter(|(_, it)| has_ended(it)).map(|(id, _)| *id).collect();
+        (ended, polled.get(ids.len() + 1).is_some_and(has_ended))
+    }
+
+    fn follow(&mut self, order: Order) {
+        match order {
+            Order::Start(id) => {
+                let report = self.start(id).unwrap_or_else(|error| Report::NotStarted(id, error));
+                self.report(report);
+            }
+            Order::Signal(id, signal) => {
+                if let Some(process) = self.processes.get(&id) {
+                    self.signal(process.pid, signal);
+                }
+            }
+            Order::Confirm(id) => {
+                if let Some(process) = self.processes.get(&id) {
+                    let pid = process.pid.as_raw_pid().cast_unsigned();
+                    let cpu = suimon_process::cpu::process_time(pid).ok();
+                    self.report(Report::Confirmed { id, is_own: self.is_own(process), cpu });
+                }
+            }
+            Order::Look => {
+                let pids = self.processes.iter();
+                let pids = pids.map(|(id, process)| (*id, process.pid.as_raw_pid().cast_unsigned()));
+                let settled =
+                    |id| self.processes.get(&id).is_some_and(|process| process.started.elapsed() >= SETTLED);
+                let roots = Roots { proc: Path::new("/proc"), cgroup: Path::new("/sys/fs/cgroup") };
+                let look = self.looks.look(&roots, &self.params.memory, pids, settled);
+                self.report(Report::Looked(look));
+            }
+        }
+    }
+
+    fn report(&self, report: Report) {
+        // Without anybody to report to, the next order is to end.
+        let _ = self.reports.send(report);
+    }
+
+    fn start(&mut self, id: WorkerId) -> io::Result<Report> {
+        let socket = self.folder.path().join(format!("{}.sock", id.0));
+        let control_group = self.no_swap.as_ref().map(|it| &it.processes);
+        let started = launch::start(&self.params.command, &socket, self.guardian.as_ref(), control_group);
+        let (mut child, address) = match started {
+            Ok(started) => started,
+            Err(error) => {
+                // It may have announced itself before it failed.
+                self.tell_guardian(|guardian, groups| guardian.know_only(groups));
+                return Err(error);
+            }
+        };
+        let pid = Pid::from_child(&child);
+        let descriptor = match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(descriptor) => descriptor,
+            Err(error) => {
+                self.signal(pid, Signal::KILL);
+                let _ = child.wait();
+                return Err(error.into());
+            }
+        };
+        let stderr = child.stderr.take().map(OwnedFd::from);
+        let report = Report::Started { id, pid: child.id(), address: address.clone(), stderr };
+        let started = Instant::now();
+        self.processes.insert(id, Process { pid, descriptor, address, socket, started });
+        Ok(report)
+    }
+
+    /// Returns whether a worker is the one that listens at its address.
+    fn is_own(&self, process: &Process) -> bool {
+        // Nobody else can open a socket in our folder.
+        let NodeAddress::Tcp { port, .. } = process.address else { return true };
+        let group = process.pid.as_raw_pid().cast_unsigned();
+        port_owner::is_of_group(Path::new("/proc"), port, group).unwrap_or_else(|error| {
+            tracing::error!(pool = %self.params.name, "who listens at port {port} is not known: {error}");
+            false
+        })
+    }
+
+    fn signal(&self, group: Pid, signal: Signal) {
+        match kill_process_group(group, signal) {
+            // It has ended already.
+            Ok(()) | Err(Errno::SRCH) => {}
+            Err(error) => {
+                let number = group.as_raw_pid();
+                tracing::error!(pool = %self.params.name, "process group {number} cannot be sent {signal:?}: {error}");
+            }
+        }
+    }
+
+    /// Ends all that a worker that has ended has left.
+    fn take_leave(&mut self, id: WorkerId) {
+        let Some(process) = self.processes.remove(&id) else { return };
+        let looked = waitid(
+            WaitId::PidFd(process.descriptor.as_fd()),
+            WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG,
+        );
+        let exit = match looked {
+            Ok(Some(status)) => match (status.exit_status(), status.terminating_signal()) {
+                (Some(code), _) => Exit::Code(code),
+                (None, Some(signal)) => Exit::Signal(signal),
+                (None, None) => Exit::NotStarted,
+            },
+            Ok(None) => {
+                // It was no end.
+                self.processes.insert(id, process);
+                return;
+            }
+            Err(error) => {
+                tracing::error!(pool = %self.params.name, worker = id.0, "how it ended is not known: {error}");
+                Exit::NotStarted
+            }
+        };
+        self.signal(process.pid, Signal::KILL);
+        self.tell_guardian(|guardian, _| guardian.forget(process.pid.as_raw_pid().cast_unsigned()));
+        let _ = waitid(WaitId::PidFd(process.descriptor.as_fd()), WaitIdOptions::EXITED);
+        if let Err(error) = launch::remove(&process.socket) {
+            tracing::error!(pool = %self.params.name, "{}: {error}", process.socket.display());
+        }
+        self.report(Report::Ended(id, exit));
+    }
+
+    fn tell_guardian(
+        &mut self,
+        tell: impl FnOnce(&Guardian, &mut dyn Iterator<Item = u32>) -> io::Result<()>,
+    ) {
+        let mut groups = self.processes.values().map(|process| process.pid.as_raw_pid().cast_unsigned());
+        let told = self.guardian.as_ref().map(|guardian| tell(guardian, &mut groups));
+        if let Some(Err(error)) = told {
+            self.replace_guardian(&format!("it does not listen: {error}"));
+        }
+    }
+
+    fn replace_guardian(&mut self, why: &str) {
+        tracing::warn!(pool = %self.params.name, "the pool gets a new guardian: {why}");
+        if let Some(guardian) = self.guardian.take() {
+            guardian.kill();
+        }
+        self.start_guardian();
+    }
+
+    fn start_guardian(&mut self) {
+        let groups = self.processes.values().map(|process| process.pid.as_raw_pid().cast_unsigned());
+        match Guardian::start(self.params.guardian.as_ref(), groups) {
+            Ok(guardian) => self.guardian = Some(guardian),
+            Err(error) => tracing::error!(
+                pool = %self.params.name,
+                "there is no guardian, so what workers start may outlive a gateway that is killed: {error}"
+            ),
+        }
+    }
+
+    /// Ends all that is left.
+    fn end(mut self) {
+        for process in self.processes.values() {
+            self.signal(process.pid, Signal::KILL);
+        }
+        let left: Vec<WorkerId> = self.processes.keys().copied().collect();
+        for id in left {
+            if let Some(process) = self.processes.get(&id) {
+                let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+                let _ = waitid(WaitId::PidFd(process.descriptor.as_fd()), options);
+            }
+            self.take_leave(id);
+        }
+        if let Some(guardian) = self.guardian.take() {
+            guardian.end();
+        }
+    }
+}

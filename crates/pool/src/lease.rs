@@ -1,0 +1,59 @@
+//! The right to use a worker for one request.
+
+use super::Pool;
+use std::sync::Arc;
+use suimon_fleet::workers::{Release, WorkerId};
+use suimon_params::upstream::NodeAddress;
+
+/// An idle worker, taken for one request.
+///
+/// It ends in exactly one way: [`Lease::done`], [`Lease::stuck`], or by being dropped, which says
+/// that the request was cancelled. The worker may go on with a cancelled request for as long as it
+/// likes. It is given nothing else until it says that it is idle, and ends if it does not say so in
+/// time. So no worker is lost, whatever becomes of the request.
+#[must_use = "dropping this says that the request was cancelled"]
+pub struct Lease {
+    pool: Pool,
+    worker: WorkerId,
+    address: Arc<NodeAddress>,
+    how: Release,
+}
+
+impl Lease {
+    pub(super) fn new(pool: Pool, worker: WorkerId, address: Arc<NodeAddress>) -> Self {
+        Lease { pool, worker, address, how: Release::Cancelled }
+    }
+
+    /// Returns where the worker listens.
+    pub fn address(&self) -> &Arc<NodeAddress> {
+        &self.address
+    }
+
+    /// Returns which worker it is.
+    pub fn worker(&self) -> WorkerId {
+        self.worker
+    }
+
+    /// Says that from now on nobody counts the request among those that are let in, although the
+    /// worker has it still.
+    pub fn ungate(&self) {
+        self.pool.change(|state, _| state.workers.ungate(self.worker));
+    }
+
+    /// Gives the worker back: its answer was read to the end.
+    pub fn done(mut self) {
+        self.how = Release::Done;
+    }
+
+    /// Says that the worker did not answer in time: it ends, as nobody knows what it does.
+    pub fn stuck(mut self) {
+        self.how = Release::Stuck;
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let (worker, how) = (self.worker, self.how);
+        self.pool.change(|state, now| state.workers.release(now, worker, how));
+    }
+}

@@ -1,0 +1,282 @@
+//! Resident workers: processes of the application that the gateway starts, gives requests to, and
+//! replaces.
+//!
+//! - [`Pool::take`]: an idle worker, until its [`Lease`] ends.
+//! - [`Pool::run`]: the supervisor. It starts workers, waits until they are ready, stops and
+//!   replaces them, and reports how they ended.
+//! - [`Pool::sample`], [`Pool::status`], [`Pool::trace`]: what can be seen of it.
+//! - [`check`](fn@check): what would keep it from working.
+//!
+//! Which worker is started, used or ended is decided by [`suimon_fleet::workers`], a pure machine.
+//! Here is what it needs of the system: processes, sockets, signals and memory.
+//!
+//! Every worker has a socket of its own, so that a request goes to a worker that is known to be
+//! idle and never waits behind another one in the kernel.
+//!
+//! However the gateway ends, no worker outlives it, nor does anything that a worker has started in
+//! its process group.
+
+mod check;
+mod folder;
+mod guardian;
+mod keeper;
+mod launch;
+mod lease;
+mod memory;
+mod port_owner;
+mod recent;
+mod standard_error;
+mod supervisor;
+mod trace;
+mod view;
+
+pub use check::{PoolFault, check, find_user};
+pub use guardian::guard;
+pub use lease::Lease;
+pub use trace::{PoolChange, PoolEvent};
+pub use view::{PoolSample, PoolStatus, WorkerStatus};
+
+use memory::Look;
+use memory::process::ProcessMemory;
+use recent::Recent;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use suimon_fleet::workers::{WorkerId, WorkerView, Workers, WorkersCount, WorkersTotals};
+use suimon_model::Instant;
+use suimon_params::pool::PoolParams;
+use suimon_params::upstream::NodeAddress;
+use tokio::sync::{Notify, watch};
+use trace::Trace;
+
+/// Workers that run the same program. All clones share them.
+#[derive(Clone)]
+pub struct Pool {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    origin: std::time::Instant,
+    params: Arc<PoolParams>,
+    state: Mutex<State>,
+    /// Wakes the supervisor when something is to be done.
+    hurry: Notify,
+    count: watch::Sender<WorkersCount>,
+}
+
+struct State {
+    workers: Workers,
+    /// The processes of those that run.
+    processes: BTreeMap<WorkerId, Process>,
+    /// When the supervisor wakes by itself.
+    sleeps_until: Instant,
+    trace: Trace,
+    look: Look,
+    /// CPU time of recent starts, seconds.
+    start_cpu: Recent,
+    /// The last that a worker wrote which has ended, or why there is none.
+    last_words: String,
+}
+
+/// A worker's process.
+struct Process {
+    pid: u32,
+    address: Arc<NodeAddress>,
+    memory: Option<ProcessMemory>,
+}
+
+impl Pool {
+    /// Returns a pool without workers, with time counted from `origin`. [`Pool::run`] must run
+    /// beside it.
+    pub fn new(origin: std::time::Instant, params: PoolParams) -> Self {
+        let state = State {
+            workers: Workers::new(params.workers.clone()),
+            processes: BTreeMap::new(),
+            sleeps_until: Instant::FAR_FUTURE,
+            trace: Trace::default(),
+            look: Look::default(),
+            start_cpu: Recent::default(),
+            last_words: String::new(),
+        };
+        let (params, state) = (Arc::new(params), Mutex::new(state));
+        let (hurry, count) = (Notify::new(), watch::Sender::default());
+        Pool { shared: Arc::new(Shared { origin, params, state, hurry, count }) }
+    }
+
+    /// Returns what the pool was told before it started.
+    pub fn params(&self) -> &PoolParams {
+        &self.shared.params
+    }
+
+    /// Takes an idle worker; `None`: there is none. `is_ungated`: nobody counts its request among
+    /// those that are let in.
+    pub fn take(&self, is_ungated: bool) -> Option<Lease> {
+        let (worker, address) = {
+            let mut state = self.state();
+            let worker = state.workers.take(is_ungated)?;
+            let process = state.processes.get(&worker).expect("a worker that is ready has a process");
+            (worker, Arc::clone(&process.address))
+        };
+        self.publish();
+        Some(Lease::new(self.clone(), worker, address))
+    }
+
+    /// Takes an idle worker as soon as there is one; `None`: there is none within `patience`.
+    /// Whoever waits has no place in a line: the route's gate lets in no more than there are workers,
+    /// and only a worker's death makes anybody wait here.
+    pub async fn take_within(&self, patience: Duration, is_ungated: bool) -> Option<Lease> {
+        let mut counts = self.watch();
+        let taken = async {
+            loop {
+                if let Some(lease) = self.take(is_ungated) {
+                    return Some(lease);
+                }
+                counts.wait_for(|count| count.idle > 0).await.ok()?;
+            }
+        };
+        tokio::time::timeout(patience, taken).await.ok().flatten()
+    }
+
+    /// Says how many workers should be resident, and why. Once the pool ends, this changes nothing.
+    pub fn set_wanted(&self, wanted: usize, why: &'static str) {
+        self.change(|state, now| {
+            let from = state.workers.wanted();
+            state.workers.set_wanted(now, wanted);
+            let to = state.workers.wanted();
+            if from != to {
+                state.note(&self.shared.params.name, now, PoolEvent::Wanted { from, to, why });
+            }
+        });
+    }
+
+    /// Replaces all workers, one after the other. No request fails by it.
+    pub fn reload(&self) {
+        self.change(|state, now| {
+            state.note(&self.shared.params.name, now, PoolEvent::Reload);
+            state.workers.reload(now);
+        });
+    }
+
+    /// Returns how many workers are in which state.
+    pub fn count(&self) -> WorkersCount {
+        self.state().workers.count()
+    }
+
+    /// Returns what has happened since the pool began.
+    pub fn totals(&self) -> WorkersTotals {
+        self.state().workers.totals()
+    }
+
+    /// Returns a receiver that holds how many workers are in which state, and is notified of changes.
+    pub fn watch(&self) -> watch::Receiver<WorkersCount> {
+        self.shared.count.subscribe()
+    }
+
+    /// Returns the numbers that a law of the pool's size needs, and begins to count anew what is
+    /// counted from one sample to the next. Only one asks for it, about once per second.
+    pub fn sample(&self) -> PoolSample {
+        let mut state = self.state();
+        let count = state.workers.count();
+        PoolSample {
+            wanted: state.workers.wanted(),
+            ready: count.ready(),
+            starting: count.starting,
+            idle: count.idle,
+            unsure: count.unsure,
+            stopping: count.stopping,
+            busy_max: state.workers.take_busy_max(),
+            start_s: state.workers.start_s(),
+            start_cpu_s: state.start_cpu.median(),
+            fit: state.look.fit,
+            worker_bytes: state.look.worker_bytes,
+            swap_bytes: state.look.swap_bytes,
+            major_faults_per_s: state.look.faults_per_s,
+            is_swapping: state.look.is_swapping,
+            is_unhealthy: state.workers.unhealthy().is_some(),
+        }
+    }
+
+    /// Returns the pool as a person sees it.
+    pub fn status(&self) -> PoolStatus {
+        let now = self.now();
+        let state = self.state();
+        PoolStatus {
+            name: Arc::clone(&self.shared.params.name),
+            wanted: state.workers.wanted(),
+            count: state.workers.count(),
+            generation: state.workers.generation(),
+            totals: state.workers.totals(),
+            unhealthy: state.workers.unhealthy().map(|why| match state.last_words.as_str() {
+                "" => why.to_string(),
+                words => format!("{why}; the last that it wrote: {words:?}"),
+            }),
+            worker_bytes: state.look.worker_bytes,
+            fit: state.look.fit,
+            workers: state.workers.views().map(|view| state.status_of(now, &view)).collect(),
+        }
+    }
+
+    /// Returns what has happened from the change of this number on, as far as it is kept.
+    pub fn trace(&self, since: u64) -> Vec<PoolChange> {
+        self.state().trace.since(since)
+    }
+
+    fn now(&self) -> Instant {
+        Instant::ORIGIN + self.shared.origin.elapsed()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic under the lock leaves a worker that is counted as busy.
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the workers something, and wakes the supervisor if there is something for it to do.
+    fn change(&self, tell: impl FnOnce(&mut State, Instant)) {
+        let is_due = {
+            let mut state = self.state();
+            tell(&mut state, self.now());
+            let due = state.workers.poll_timeout();
+            state.workers.has_output()
+                || due.is_some_and(|due| due < state.sleeps_until)
+                || state.workers.count().all() == 0
+        };
+        self.publish();
+        if is_due {
+            self.shared.hurry.notify_one();
+        }
+    }
+
+    /// Tells those who watch how many workers are in which state.
+    fn publish(&self) {
+        // The watch's lock is held while the workers are counted, so that the last count is the last
+        // one published.
+        self.shared.count.send_if_modified(|was| {
+            let count = self.count();
+            std::mem::replace(was, count) != count
+        });
+    }
+}
+
+impl State {
+    fn status_of(&self, now: Instant, view: &WorkerView) -> WorkerStatus {
+        let process = self.processes.get(&view.id);
+        let memory = process.and_then(|process| process.memory).unwrap_or_default();
+        WorkerStatus {
+            id: view.id,
+            pid: process.map(|process| process.pid),
+            state: view.state,
+            is_retiring: view.is_retiring,
+            generation: view.generation,
+            age: now.since(view.started),
+            start: view.ready_at.map(|ready| ready.since(view.started)),
+            requests: view.requests,
+            memory: memory.bytes,
+            is_proportional: memory.is_proportional,
+            swap: memory.swap,
+            major_faults: memory.major_faults,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

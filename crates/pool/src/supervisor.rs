@@ -1,0 +1,327 @@
+//! What runs beside requests: it does what the pure machine asks for, by way of the
+//! [`Keeper`](super::keeper), and tells the machine what became of that.
+
+use super::keeper::{Keeper, Order, Report};
+use super::trace::PoolEvent;
+use super::{Pool, Process, standard_error};
+use rustix::process::Signal;
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant as Clock};
+use suimon_fleet::workers::{Exit, WorkerEvent, WorkerId, WorkersOutput};
+use suimon_model::Instant;
+use suimon_params::upstream::NodeAddress;
+use tokio::net::unix::pipe;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, sleep_until};
+
+/// Interval of looks at the workers' memory.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Looks take at most this part of the keeper's time: it starts workers, too.
+const LOOK_SHARE: u32 = 50;
+/// Delays between questions whether a worker is ready: the first, and the longest.
+const ASK_AFTER: Duration = Duration::from_millis(5);
+const ASK_EVERY: Duration = Duration::from_millis(200);
+/// The longest that the supervisor sleeps when nothing is due.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// What has happened to a worker, other than what the keeper sees.
+enum Event {
+    Ready(WorkerId),
+    Idle(WorkerId),
+    /// It ends before it has said that it is ready.
+    NeverReady,
+    /// The last of what one wrote that has ended.
+    Wrote(WorkerId, String),
+}
+
+/// How far a worker's process is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Phase {
+    Runs,
+    Ends,
+    Ended,
+}
+
+impl Pool {
+    /// Starts, watches, replaces and ends workers until `shutdown` is done and all have ended. Run
+    /// it once, beside the requests. `is_ready` asks a worker at its address whether it takes
+    /// requests, and is asked again until it says so. It must wait for an *answer* of the worker: a
+    /// connection alone shows nothing, as the kernel opens it while the worker is busy.
+    ///
+    /// If this is dropped, all workers are killed.
+    ///
+    /// # Errors
+    /// There cannot be a folder for the sockets, or a thread for the workers.
+    pub async fn run<C, R>(&self, is_ready: C, shutdown: impl Future<Output = ()>) -> io::Result<()>
+    where
+        C: Fn(Arc<NodeAddress>) -> R + Clone + Send + Sync + 'static,
+        R: Future<Output = bool> + Send + 'static,
+    {
+        tokio::pin!(shutdown);
+        let _left = Left(self);
+        let (keeper, mut reports) = Keeper::begin(Arc::clone(&self.shared.params)).await?;
+        let (phases, tasks) = (BTreeMap::new(), JoinSet::new());
+        let look_at = Some(tokio::time::Instant::now() + LOOK_EVERY);
+        let mut supervisor =
+            Supervisor { pool: self, keeper, is_ready, phases, tasks, look_at, looked_at: Clock::now() };
+        let mut ends = false;
+        loop {
+            while let Some(output) = self.next_output() {
+                supervisor.follow(output);
+            }
+            let (due, count) = self.fall_asleep();
+            if ends && count == 0 {
+                break;
+            }
+            tokio::select! {
+                () = &mut shutdown, if !ends => {
+                    ends = true;
+                    self.change(|state, now| state.workers.end_all(now));
+                }
+                report = reports.recv() => match report {
+                    Some(report) => supervisor.note_report(report),
+                    None => return Err(io::Error::other("the pool's thread has ended")),
+                },
+                Some(event) = supervisor.tasks.join_next() => match event {
+                    Ok(event) => supervisor.note(event),
+                    Err(error) => tracing::error!(pool = %self.shared.params.name, "a worker's watch ended: {error}"),
+                },
+                () = self.shared.hurry.notified() => {}
+                () = sleep(due) => self.change(|state, now| state.workers.handle_timeout(now)),
+                () = sleep_until(supervisor.look_at.unwrap_or_else(tokio::time::Instant::now)),
+                    if supervisor.look_at.is_some() => supervisor.look(),
+            }
+        }
+        let Supervisor { keeper, mut tasks, .. } = supervisor;
+        keeper.end().await;
+        while let Some(event) = tasks.join_next().await {
+            if let Ok(Event::Wrote(id, words)) = event {
+                self.note_words(id, words);
+            }
+        }
+        Ok(())
+    }
+
+    fn next_output(&self) -> Option<WorkersOutput> {
+        self.state().workers.poll_output()
+    }
+
+    /// Returns for how long nothing is due, and how many workers there are. Whoever brings that
+    /// forward wakes the supervisor.
+    fn fall_asleep(&self) -> (Duration, usize) {
+        let now = self.now();
+        let mut state = self.state();
+        state.sleeps_until = state.workers.poll_timeout().unwrap_or(Instant::FAR_FUTURE);
+        (state.sleeps_until.since(now).min(IDLE), state.workers.count().all())
+    }
+
+    fn note_words(&self, id: WorkerId, words: String) {
+        if words.is_empty() {
+            return;
+        }
+        let now = self.now();
+        let mut state = self.state();
+        state.last_words.clone_from(&words);
+        state.note(&self.shared.params.name, now, PoolEvent::Wrote(id, words));
+    }
+}
+
+/// Lets the machine know, if nobody supervises it any more, that its workers are gone.
+struct Left<'a>(&'a Pool);
+
+impl Drop for Left<'_> {
+    fn drop(&mut self) {
+        self.0.change(|state, now| {
+            state.workers.end_all(now);
+            let left: Vec<WorkerId> = state.workers.views().map(|worker| worker.id).collect();
+            for id in left {
+                state.workers.handle_exit(now, id, Exit::Signal(9));
+            }
+            state.processes.clear();
+            while state.workers.poll_output().is_some() {}
+        });
+    }
+}
+
+struct Supervisor<'a, C> {
+    pool: &'a Pool,
+    keeper: Keeper,
+    is_ready: C,
+    phases: BTreeMap<WorkerId, watch::Sender<Phase>>,
+    tasks: JoinSet<Event>,
+    /// When the memory is looked at next; `None`: it is looked at now.
+    look_at: Option<tokio::time::Instant>,
+    looked_at: Clock,
+}
+
+impl<C, R> Supervisor<'_, C>
+where
+    C: Fn(Arc<NodeAddress>) -> R + Clone + Send + Sync + 'static,
+    R: Future<Output = bool> + Send + 'static,
+{
+    fn follow(&mut self, output: WorkersOutput) {
+        match output {
+            WorkersOutput::Start(id) => {
+                self.phases.insert(id, watch::Sender::new(Phase::Runs));
+                self.keeper.order(Order::Start(id));
+            }
+            WorkersOutput::Ask(id) => {
+                let address = self.pool.state().processes.get(&id).map(|it| Arc::clone(&it.address));
+                if let Some(address) = address {
+                    self.ask(id, address, Event::Idle(id));
+                }
+            }
+            WorkersOutput::Stop(id) => self.end(id, Signal::TERM),
+            WorkersOutput::Kill(id) => self.end(id, Signal::KILL),
+            WorkersOutput::Changed(change) => {
+                let what = PoolEvent::Worker(change.worker, change.what);
+                self.pool.state().note(&self.pool.shared.params.name, change.at, what);
+            }
+        }
+    }
+
+    fn end(&self, id: WorkerId, signal: Signal) {
+        if let Some(phase) = self.phases.get(&id) {
+            phase.send_replace(Phase::Ends);
+        }
+        self.keeper.order(Order::Signal(id, signal));
+    }
+
+    /// Asks a worker until it answers, which is the event `then`.
+    fn ask(&mut self, id: WorkerId, address: Arc<NodeAddress>, then: Event) {
+        if let Some(phase) = self.phases.get(&id) {
+            self.tasks.spawn(until_ready(address, self.is_ready.clone(), phase.subscribe(), then));
+        }
+    }
+
+    fn look(&mut self) {
+        (self.look_at, self.looked_at) = (None, Clock::now());
+        self.keeper.order(Order::Look);
+    }
+
+    fn note_report(&mut self, report: Report) {
+        let name = &self.pool.shared.params.name;
+        match report {
+            Report::Started { id, pid, address, stderr } => {
+                let address = Arc::new(address);
+                let process = Process { pid, address: Arc::clone(&address), memory: None };
+                self.pool.state().processes.insert(id, process);
+                self.listen_to(id, stderr);
+                self.ask(id, address, Event::Ready(id));
+            }
+            Report::NotStarted(id, error) => {
+                self.phases.remove(&id);
+                self.pool.change(|state, now| {
+                    state.last_words = error.to_string();
+                    state.note(name, now, PoolEvent::NotStarted(id, error.to_string()));
+                    state.workers.handle_exit(now, id, Exit::NotStarted);
+                });
+            }
+            Report::Confirmed { id, is_own: true, cpu } => self.pool.change(|state, now| {
+                state.start_cpu.extend(cpu.map(|cpu| cpu.as_secs_f64()));
+                state.workers.handle_ready(now, id);
+            }),
+            Report::Confirmed { id, is_own: false, .. } => {
+                self.pool.change(|state, now| state.workers.handle_squatted(now, id));
+            }
+            Report::Ended(id, exit) => {
+                if let Some(phase) = self.phases.remove(&id) {
+                    phase.send_replace(Phase::Ended);
+                }
+                self.pool.change(|state, now| {
+                    // Nobody may be given a worker whose address is not known.
+                    state.workers.handle_exit(now, id, exit);
+                    state.processes.remove(&id);
+                });
+            }
+            Report::Looked(look) => {
+                let pause = LOOK_EVERY.max(self.looked_at.elapsed() * LOOK_SHARE);
+                self.look_at = Some(tokio::time::Instant::now() + pause);
+                self.pool.change(|state, now| {
+                    for (id, memory) in &look.workers {
+                        if let Some(process) = state.processes.get_mut(id) {
+                            process.memory = Some(*memory);
+                            state.workers.handle_memory(now, *id, memory.bytes);
+                        }
+                    }
+                    state.look = look;
+                });
+            }
+        }
+    }
+
+    /// Reads what a worker writes to its standard error.
+    fn listen_to(&mut self, id: WorkerId, stderr: Option<OwnedFd>) {
+        let name = Arc::clone(&self.pool.shared.params.name);
+        let (Some(phase), Some(stderr)) = (self.phases.get(&id), stderr) else { return };
+        match pipe::Receiver::from_owned_fd(stderr) {
+            Ok(stderr) => {
+                let mut phase = phase.subscribe();
+                let ended = async move {
+                    // An error is the end, too.
+                    let _ = phase.wait_for(|phase| *phase == Phase::Ended).await;
+                };
+                self.tasks.spawn(async move {
+                    Event::Wrote(id, standard_error::read(name, id, stderr, ended).await)
+                });
+            }
+            Err(error) => {
+                tracing::error!(pool = %name, worker = id.0, "what it writes cannot be read: {error}");
+            }
+        }
+    }
+
+    fn note(&mut self, event: Event) {
+        match event {
+            Event::Ready(id) => self.keeper.order(Order::Confirm(id)),
+            Event::Idle(id) => self.pool.change(|state, now| state.workers.handle_ready(now, id)),
+            Event::NeverReady => {}
+            Event::Wrote(id, words) => self.pool.note_words(id, words),
+        }
+    }
+}
+
+/// Asks a worker whether it is ready, until it is, or is to end, or has ended.
+async fn until_ready<C, R>(
+    address: Arc<NodeAddress>,
+    is_ready: C,
+    mut phase: watch::Receiver<Phase>,
+    then: Event,
+) -> Event
+where
+    C: Fn(Arc<NodeAddress>) -> R,
+    R: Future<Output = bool>,
+{
+    let answers = async {
+        let mut delay = ASK_AFTER;
+        while !is_ready(Arc::clone(&address)).await {
+            sleep(delay).await;
+            delay = (2 * delay).min(ASK_EVERY);
+        }
+    };
+    tokio::select! {
+        () = answers => then,
+        _ = phase.wait_for(|phase| *phase != Phase::Runs) => Event::NeverReady,
+    }
+}
+
+impl super::State {
+    /// Logs and keeps a change.
+    pub(super) fn note(&mut self, pool: &str, at: Instant, what: PoolEvent) {
+        let worker = what.worker().map(|id| id.0);
+        match &what {
+            PoolEvent::Worker(_, WorkerEvent::Ready) => tracing::debug!(%pool, worker, "{what}"),
+            PoolEvent::Worker(_, WorkerEvent::Ends(why) | WorkerEvent::Replaced(why)) => {
+                tracing::info!(%pool, worker, reason = why.code(), "{what}");
+            }
+            PoolEvent::Wanted { .. } | PoolEvent::Reload => tracing::info!(%pool, "{what}"),
+            PoolEvent::NotStarted(..) => tracing::error!(%pool, worker, "{what}"),
+            PoolEvent::Worker(..) | PoolEvent::Wrote(..) => tracing::warn!(%pool, worker, "{what}"),
+        }
+        self.trace.note(at, what);
+    }
+}

@@ -1,0 +1,129 @@
+//! What has happened lately in a pool, and why: a bounded list for whoever asks.
+
+use std::collections::VecDeque;
+use std::fmt;
+use suimon_fleet::workers::{WorkerEvent, WorkerId};
+use suimon_model::Instant;
+
+/// Changes that are kept, the last ones.
+pub(super) const CHANGES_MAX: usize = 256;
+
+/// A change in a pool.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PoolChange {
+    /// Its number; they count up from 0.
+    pub number: u64,
+    /// When, from the pool's origin.
+    pub at: Instant,
+    /// What, and why.
+    pub what: PoolEvent,
+}
+
+/// What has happened in a pool.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PoolEvent {
+    /// Something has become of a worker.
+    Worker(WorkerId, WorkerEvent),
+    /// The last that a worker wrote to its standard error before it ended. A client may have caused
+    /// any of it.
+    Wrote(WorkerId, String),
+    /// Another number of workers is wanted.
+    Wanted {
+        /// So many were.
+        from: usize,
+        /// So many are.
+        to: usize,
+        /// Why.
+        why: &'static str,
+    },
+    /// All are replaced.
+    Reload,
+    /// The program could not be started at all.
+    NotStarted(WorkerId, String),
+}
+
+impl PoolEvent {
+    /// Returns the short name used in JSON; it never changes.
+    pub fn code(&self) -> &'static str {
+        match self {
+            PoolEvent::Worker(_, WorkerEvent::Ready) => "ready",
+            PoolEvent::Worker(_, WorkerEvent::StartFailed(_)) => "start_failed",
+            PoolEvent::Worker(_, WorkerEvent::Died(_)) => "died",
+            PoolEvent::Worker(_, WorkerEvent::Ends(_)) => "ends",
+            PoolEvent::Worker(_, WorkerEvent::Replaced(_)) => "replaced",
+            PoolEvent::Worker(_, WorkerEvent::Killed) => "killed",
+            PoolEvent::Wrote(..) => "wrote",
+            PoolEvent::Wanted { .. } => "wanted",
+            PoolEvent::Reload => "reload",
+            PoolEvent::NotStarted(..) => "not_started",
+        }
+    }
+
+    /// Returns which worker it is about, if it is about one.
+    pub fn worker(&self) -> Option<WorkerId> {
+        match self {
+            PoolEvent::Worker(id, _) | PoolEvent::Wrote(id, _) | PoolEvent::NotStarted(id, _) => Some(*id),
+            PoolEvent::Wanted { .. } | PoolEvent::Reload => None,
+        }
+    }
+}
+
+impl fmt::Display for PoolEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PoolEvent::Worker(_, WorkerEvent::Ready) => f.write_str("a worker is ready"),
+            PoolEvent::Worker(_, WorkerEvent::StartFailed(how)) => {
+                write!(f, "a worker failed to start: {how}")
+            }
+            PoolEvent::Worker(_, WorkerEvent::Died(exit)) => write!(f, "a worker ended unasked: {exit}"),
+            PoolEvent::Worker(_, WorkerEvent::Ends(why)) => write!(f, "a worker ends: {}", why.explain()),
+            PoolEvent::Worker(_, WorkerEvent::Replaced(why)) => {
+                write!(f, "a worker is replaced: {}", why.explain())
+            }
+            PoolEvent::Worker(_, WorkerEvent::Killed) => f.write_str("a worker did not end and is killed"),
+            // Quoted: it may repeat what a client has sent.
+            PoolEvent::Wrote(_, words) => write!(f, "the last that it wrote: {words:?}"),
+            PoolEvent::Wanted { from, to, why } => write!(f, "{to} workers are wanted, not {from}: {why}"),
+            PoolEvent::Reload => f.write_str("all workers are replaced: the program is started anew"),
+            PoolEvent::NotStarted(_, error) => write!(f, "the program cannot be started: {error}"),
+        }
+    }
+}
+
+/// The last changes.
+#[derive(Debug, Default)]
+pub(super) struct Trace {
+    changes: VecDeque<PoolChange>,
+    next: u64,
+}
+
+impl Trace {
+    pub(super) fn note(&mut self, at: Instant, what: PoolEvent) {
+        if self.changes.len() == CHANGES_MAX {
+            self.changes.pop_front();
+        }
+        self.changes.push_back(PoolChange { number: self.next, at, what });
+        self.next += 1;
+    }
+
+    /// Returns those that are kept from this number on.
+    pub(super) fn since(&self, number: u64) -> Vec<PoolChange> {
+        self.changes.iter().filter(|change| change.number >= number).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_ones_are_kept_and_have_numbers() {
+        let mut trace = Trace::default();
+        for _ in 0..CHANGES_MAX + 3 {
+            trace.note(Instant::ORIGIN, PoolEvent::Reload);
+        }
+        let all = trace.since(0);
+        assert_eq!((all.len(), all[0].number), (CHANGES_MAX, 3));
+        assert_eq!(trace.since(CHANGES_MAX as u64 + 2).len(), 1);
+    }
+}
