@@ -90,7 +90,7 @@ fn settings(args: &Serve, text: Option<&str>) -> Result<Settings, Faults> {
                 Err(why) => faults.other(format!("--to: {why}")),
             }
         }
-        settings.proxy.upstream.nodes = nodes;
+        (settings.proxy.upstream.nodes, settings.proxy.upstream.workers) = (nodes, None);
     }
     if let Some(address) = args.listen {
         settings.proxy.listen.plain = Some(address);
@@ -248,6 +248,8 @@ async fn look_at_nodes(nodes: Vec<NodeParams>) {
             match &node.address {
                 NodeAddress::Tcp { host, port } => TcpStream::connect((host.as_str(), *port)).await.map(drop),
                 NodeAddress::Unix(path) => UnixStream::connect(path).await.map(drop),
+                // The gateway starts them itself.
+                NodeAddress::Workers(_) => Ok(()),
             }
         };
         let why = match tokio::time::timeout(FIRST_LOOK, look).await {

@@ -31,7 +31,7 @@ while (!file_exists(__DIR__ . '/go')) { usleep(1000); clearstatcache(); }
 file_put_contents(__DIR__ . '/done', connection_status());
 "#;
 
-/// PHP with three workers, a folder of programs, and a gateway before it.
+/// PHP with one worker, a folder of programs, and a gateway before it.
 struct Site {
     gateway: Gateway,
     folder: tempfile::TempDir,
@@ -50,9 +50,7 @@ fn site() -> Site {
     file(&folder, "afterwards.php", AFTERWARDS);
     file(&folder, "secret.txt", "no program");
     let address = free_address().unwrap();
-    let php = Program::new("php", "php-cgi")
-        .args(["-b", &address.to_string(), "-d", "cgi.fix_pathinfo=0"])
-        .env("PHP_FCGI_CHILDREN", "3");
+    let php = Program::new("php", "php-cgi").args(["-b", &address.to_string(), "-d", "cgi.fix_pathinfo=0"]);
     let mut php = php.start(folder.path()).unwrap();
     php.wait_for_listener(address, LONG).unwrap();
     let settings = format!(

@@ -4,6 +4,7 @@
 //! - [`environment`]: what the program is told of a request.
 //! - [`request`]: the request as records.
 //! - [`response`]: the records of the worker, however the network cuts them.
+//! - [`management`]: whether a worker is there.
 //! - [`head`]: the head of the response, as the program writes it.
 //!
 //! One request is on a connection at a time. Workers do not multiplex: PHP's, Perl's and Python's
@@ -15,6 +16,7 @@ pub mod environment;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 pub mod head;
+pub mod management;
 pub mod record;
 pub mod request;
 pub mod response;

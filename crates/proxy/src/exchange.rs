@@ -166,7 +166,10 @@ impl Exchange {
         let phase = std::mem::replace(&mut self.phase, Phase::Over);
         self.settle(outcome);
         match phase {
-            Phase::Reading(body) => Some(body),
+            Phase::Reading(body) => {
+                body.ungate();
+                Some(body)
+            }
             Phase::Sending(_) | Phase::Over => None,
         }
     }
@@ -267,7 +270,11 @@ impl Exchange {
         }
     }
 
+    /// What is still read of the body keeps a worker that no slot counts any more.
     fn end_slot(&mut self, outcome: Outcome) {
+        if let Phase::Reading(body) = &self.phase {
+            body.ungate();
+        }
         if let Some(slot) = self.slot.take() {
             slot.end(outcome);
         }
@@ -276,6 +283,9 @@ impl Exchange {
     /// Gives back the slot, if it is held, of an application that was kept waiting for
     /// `client_time`.
     fn end_slot_without(&mut self, outcome: Outcome, client_time: Duration) {
+        if let Phase::Reading(body) = &self.phase {
+            body.ungate();
+        }
         match self.slot.take() {
             Some(slot) if client_time.is_zero() => slot.end(outcome),
             Some(slot) => slot.end_without(outcome, client_time),

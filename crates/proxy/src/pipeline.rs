@@ -243,8 +243,10 @@ impl Core {
                 // before the body is complete.
                 let origin = Origin::of(connection.peer().client(&parts.headers));
                 let sender = Sender { origin, is_inside: false };
-                let lacks_length = !body.is_declared() && self.backend.upstream.needs_length();
-                let keeps = if exempt == Exempt::PassForm || lacks_length {
+                let upstream = &self.backend.upstream;
+                let needs_all =
+                    upstream.wants_whole_bodies() || !body.is_declared() && upstream.needs_length();
+                let keeps = if exempt == Exempt::PassForm || needs_all {
                     BufferPolicy::All
                 } else {
                     BufferPolicy::Slow

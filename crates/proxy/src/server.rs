@@ -4,6 +4,7 @@ mod kept;
 mod learned;
 mod lines;
 mod start_error;
+mod workers;
 
 pub use lines::{LineCommand, LineError, LineReport};
 pub use start_error::StartError;
@@ -83,6 +84,9 @@ impl Server {
             "waiting_room.template",
             read_template(&params.waiting_room).map(drop).map_err(StartError::Params),
         );
+        for fault in params.upstream.workers.iter().flat_map(|workers| suimon_pool::check(&workers.pool)) {
+            note("pool", Err(StartError::Params(fault.to_string())));
+        }
         note("upstream", Upstream::new(params.upstream.clone()).map(drop).map_err(StartError::Params));
         let tls = params.listen.tls.as_ref();
         note("listen.tls.cert", tls.map(Certificate::load).transpose().map(drop).map_err(StartError::Tls));
@@ -242,8 +246,13 @@ impl Server {
                 }
             }
         });
-        let upstream = backend.upstream.clone();
-        background.spawn(async move { upstream.run(std::future::pending()).await });
+        let (upstream, (end_upstream, mut ended)) = (backend.upstream.clone(), watch::channel(()));
+        // An end without a word is one, too.
+        let upstream = tokio::spawn(async move { upstream.run(async { _ = ended.changed().await }).await });
+        if let Some(params) = core.params().upstream.workers.clone() {
+            background.spawn(workers::tell_gate(Arc::clone(&backend)));
+            background.spawn(workers::keep_size(Arc::clone(&backend), params, None));
+        }
 
         let mut accepting = JoinSet::new();
         let acceptor = |certificate| {
@@ -274,6 +283,9 @@ impl Server {
             tracing::warn!(connections = left, "timeouts.drain is over; closing the remaining connections");
         }
         background.shutdown().await;
+        drop(end_upstream);
+        // It ends once the workers of a pool have.
+        let _ = upstream.await;
         if let Some(mut lines) = lines {
             lines.write_exactly().await;
         }

@@ -194,6 +194,7 @@ mod tests {
                 Shape::Network => "[\"10.0.0.0/8\"]".to_owned(),
                 Shape::Route => "[\"GET /other\"]".to_owned(),
                 Shape::UrlPath => "[\"/other\"]".to_owned(),
+                Shape::Variable => "[\"OTHER=1\"]".to_owned(),
                 _ => "[\"other\"]".to_owned(),
             },
             other => panic!("a default of {other:?}"),

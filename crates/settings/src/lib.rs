@@ -18,6 +18,7 @@ pub mod faults;
 pub mod journey;
 mod known;
 mod lines;
+mod pool;
 mod read;
 mod route;
 pub mod scenario;

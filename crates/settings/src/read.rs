@@ -248,6 +248,19 @@ impl Sections {
         self.once.get(path)
     }
 
+    /// Returns the nodes where none are named.
+    pub(crate) fn default_nodes(&self) -> Vec<NodeParams> {
+        let key =
+            crate::schema::section("upstream").and_then(|it| it.keys.iter().find(|key| key.name == "nodes"));
+        match key.and_then(default) {
+            Some(Checked::List(nodes)) => nodes
+                .into_iter()
+                .filter_map(|node| if let Checked::Node(node) = node { Some(node) } else { None })
+                .collect(),
+            _ => vec![],
+        }
+    }
+
     /// Returns a repeated section's entries.
     pub(crate) fn repeated(&self, path: &'static str) -> &[Values] {
         self.repeated.get(path).map_or(&[], Vec::as_slice)

@@ -8,6 +8,7 @@ mod bounds;
 mod gate;
 mod listen;
 mod operation;
+mod pool;
 mod upstream;
 mod waiting_room;
 
@@ -93,6 +94,7 @@ pub(crate) const SECTIONS: &[Section] = &[
     upstream::UPSTREAM_EJECTION,
     upstream::UPSTREAM_TLS,
     upstream::UPSTREAM_FASTCGI,
+    pool::POOL,
     gate::SESSION,
     gate::ROUTE,
     gate::DISCOVERY,
@@ -130,6 +132,7 @@ const TAKES_RESTART: &[&str] = &[
     "upstream.ejection",
     "upstream.tls",
     "upstream.fastcgi",
+    "pool",
     "session.kind",
     "session.waiting_room",
     "session.app_cookie",

@@ -16,7 +16,7 @@ use suimon_gate::{KindMode, KindParams, QueueOrder, RouteMode};
 use suimon_model::Limit;
 use suimon_params::upstream::{
     EjectionParams, FastCgiParams, HealthParams, Mapping, NodeAddress, NodeParams, Protocol, Scheme,
-    TlsParams, UpstreamParams,
+    TlsParams, UpstreamParams, WorkersNodeParams,
 };
 use suimon_params::{
     DeclaredRoute, LeaseIssued, LeaseParams, Limits, Listen, ListenTls, Network, OnClientDisconnect, PassFor,
@@ -528,6 +528,10 @@ fn upstream(sections: &Sections, faults: &mut Faults) -> UpstreamParams {
         let allowed = format!("at most upstream.health.interval ({})", seen_time(interval));
         faults.value("upstream.health.timeout", seen_time(timeout), allowed);
     }
+    let cores = sections.once("gate").given_count("cores");
+    let cores = cores
+        .map_or_else(cores_here, |cores| u32::try_from(cores).expect("the schema's range ends within u32"));
+    let workers = crate::pool::pool(sections, cores, &mut nodes, faults);
     UpstreamParams {
         connect_timeout: timeouts.time("connect"),
         first_byte_timeout: timeouts.time("first_byte"),
@@ -550,17 +554,26 @@ fn upstream(sections: &Sections, faults: &mut Faults) -> UpstreamParams {
             server_name: tls.given_text("server_name").map(str::to_string),
             verify: tls.flag("verify"),
         },
-        fastcgi: fastcgi(sections, &nodes, faults),
+        fastcgi: fastcgi(sections, &nodes, workers.as_ref(), faults),
+        workers,
         nodes,
         seed: sections.once("gate").count("seed"),
     }
 }
 
 /// Returns which programs nodes with FastCGI run, and notes such a node without any.
-fn fastcgi(sections: &Sections, nodes: &[NodeParams], faults: &mut Faults) -> Option<FastCgiParams> {
+fn fastcgi(
+    sections: &Sections,
+    nodes: &[NodeParams],
+    workers: Option<&WorkersNodeParams>,
+    faults: &mut Faults,
+) -> Option<FastCgiParams> {
     let values = sections.once("upstream.fastcgi");
     let text = |path: PathBuf| path.to_string_lossy().trim_end_matches('/').to_owned();
-    let (root, program) = (values.given_path("root").map(text), values.given_path("program").map(text));
+    let (mut root, program) = (values.given_path("root").map(text), values.given_path("program").map(text));
+    if let (None, None, Some(workers)) = (&root, &program, workers) {
+        root = workers.pool.command.folder.clone().or_else(|| std::env::current_dir().ok()).map(text);
+    }
     let mapping = match (root, program) {
         (None, None) => {
             if nodes.iter().any(|node| node.scheme == Scheme::FastCgi) {

@@ -44,6 +44,8 @@ pub(crate) enum Shape {
     Host,
     /// A colour: `#` and three or six hexadecimal digits.
     Colour,
+    /// A variable of an environment, `NAME=value`.
+    Variable,
     /// Free text of one line.
     Text,
     /// One of these words.
@@ -116,7 +118,7 @@ impl Shape {
             }
             Shape::Network => "an IP address or a network, such as \"10.0.0.0/8\"".to_string(),
             Shape::Node => {
-                "http:// or https://, a host and, if need be, a port, and no path, such as \"http://127.0.0.1:8080\"; or unix: and the path of a socket, such as \"unix:/run/app.sock\"".to_string()
+                "http:// or https://, a host and, if need be, a port, and no path, such as \"http://127.0.0.1:8080\"; or unix: or fastcgi: and the path of a socket, such as \"unix:/run/app.sock\"".to_string()
             }
             Shape::Path => "a path on this machine".to_string(),
             Shape::UrlPath => "a path that begins with /, such as \"/health\"".to_string(),
@@ -129,6 +131,7 @@ impl Shape {
             Shape::Name => "a name of letters, digits, _, - and ., at most 64 long".to_string(),
             Shape::Host => "a host name or an IP address, without a port".to_string(),
             Shape::Colour => "a colour such as \"#1f6884\"".to_string(),
+            Shape::Variable => "NAME=value, such as \"LANG=C.UTF-8\"".to_string(),
             Shape::Text => "text of one line".to_string(),
             Shape::Word(words) => either(words),
             Shape::WordOrCount(words, min, max) => {
@@ -157,6 +160,7 @@ impl Shape {
             Shape::Name => "name, up to 64 letters".to_string(),
             Shape::Host => "host name or IP address".to_string(),
             Shape::Colour => "colour, `#rrggbb`".to_string(),
+            Shape::Variable => "`NAME=value`".to_string(),
             Shape::Text => "text".to_string(),
             Shape::Word(words) => {
                 words.iter().map(|choice| format!("`\"{}\"`", choice.word)).collect::<Vec<_>>().join(", ")
@@ -202,6 +206,7 @@ impl Shape {
             Shape::Name => text(value).filter(|name| is_name(name)).map(owned),
             Shape::Host => text(value).filter(|host| is_host(host)).map(owned),
             Shape::Colour => text(value).filter(|colour| is_colour(colour)).map(owned),
+            Shape::Variable => text(value).filter(|text| text.find('=').is_some_and(|at| at > 0)).map(owned),
             Shape::Text => text(value).map(owned),
             Shape::Amount => text(value).filter(|text| amount(text).is_some()).map(owned),
             Shape::List(of, max) => {

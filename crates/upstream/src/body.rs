@@ -142,9 +142,19 @@ impl UpstreamBody {
         silence.poll_over(cx, self.progress.as_ref())
     }
 
+    /// Says that from now on nobody counts the request among those that are let in.
+    pub fn ungate(&self) {
+        if let Some(worker) = self.guard.as_ref().and_then(|guard| guard.worker.as_ref()) {
+            worker.ungate();
+        }
+    }
+
     /// The response is complete: returns a reusable connection to the pool, and frees the request's
     /// place at the node.
     fn end(&mut self) {
+        if let Some(guard) = &mut self.guard {
+            guard.done();
+        }
         if let BodySource::Http1(connection) = std::mem::replace(&mut self.state, BodySource::Over)
             && let Some(guard) = &self.guard
             && connection.is_at_rest()
@@ -212,6 +222,9 @@ impl Body for UpstreamBody {
             }
             Poll::Pending => this.poll_silence(cx).map(|()| {
                 let detail = "the next piece of the response did not come in time";
+                if let Some(guard) = &mut this.guard {
+                    guard.stuck();
+                }
                 Some(Err(this.fail(UpstreamErrorKind::IdleTimeout, detail)))
             }),
         }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use suimon_fleet::Checked;
 use suimon_model::NodeId;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
@@ -24,9 +25,24 @@ const SWEEP_EVERY: Duration = Duration::from_secs(1);
 const AGENT: HeaderValue = HeaderValue::from_static("suimon-health-check");
 
 impl Upstream {
-    /// Runs health checks and closes idle connections until `shutdown` is done. Run it once, beside
-    /// the requests.
+    /// Runs health checks, closes idle connections and keeps the workers of a pool until `shutdown`
+    /// is done and these have ended. Run it once, beside the requests.
     pub async fn run(&self, shutdown: impl Future<Output = ()>) {
+        let (end, mut ended) = watch::channel(());
+        let workers = async {
+            if let Some(workers) = self.shared.nodes.iter().find_map(|node| node.pool.workers()) {
+                // An end without a word is one, too.
+                workers.run(async { _ = ended.changed().await }).await;
+            }
+        };
+        let others = async {
+            self.run_checks(shutdown).await;
+            drop(end);
+        };
+        tokio::join!(workers, others);
+    }
+
+    async fn run_checks(&self, shutdown: impl Future<Output = ()>) {
         tokio::pin!(shutdown);
         let shared = &self.shared;
         let mut checks = JoinSet::new();
@@ -60,7 +76,8 @@ async fn check(shared: Arc<Shared>, node: NodeId) {
     let must_answer = shared.fleet().is_doubted(node);
     let began = Instant::now();
     verdict.checked = look(&shared.nodes[node.index()], shared, must_answer).await;
-    if verdict.checked == Checked::Answered {
+    let is_pool = shared.nodes[node.index()].pool.workers().is_some();
+    if verdict.checked == Checked::Answered && !is_pool {
         shared.check_took.send_replace(began.elapsed());
     }
 }
@@ -82,6 +99,10 @@ impl Drop for CheckResult {
 
 /// Checks `node` within the time limit of a check.
 async fn look(node: &Node, shared: &Shared, must_answer: bool) -> Checked {
+    if let Some(workers) = node.pool.workers() {
+        // They are watched by their pool.
+        return if workers.pool.count().ready() > 0 { Checked::Answered } else { Checked::Unreached };
+    }
     let timeout = shared.params.health.timeout;
     let until = Instant::now() + timeout;
     let stream = match timeout_at(until, node.connector.connect()).await {
@@ -134,6 +155,7 @@ async fn ask(
             let request = http2_request(&head.into(), body, node);
             lease.exchange(request, None, timeout).await.map(|response| response.into_parts().0)
         }
+        Pool::Workers(_) => return Err(UpstreamErrorKind::Connect),
         Pool::FastCgi(programs) => {
             let path = head.uri.path().to_owned();
             let call = (programs, &programs.check(&path));

@@ -61,6 +61,11 @@ impl Connector {
         Ok(Connector { address: node.address.clone(), tls, timeout })
     }
 
+    /// Returns the connector for what listens at `address`, without TLS.
+    pub(super) fn plain(address: NodeAddress, timeout: Duration) -> Self {
+        Connector { address, tls: None, timeout }
+    }
+
     /// Returns the longest that opening a connection may take.
     pub(super) fn timeout(&self) -> Duration {
         self.timeout
@@ -68,7 +73,12 @@ impl Connector {
 
     /// Opens a connection.
     pub(super) async fn connect(&self) -> Result<Stream, ConnectError> {
-        match tokio::time::timeout(self.timeout, self.open()).await {
+        self.connect_to(&self.address).await
+    }
+
+    /// Opens a connection to another address than the node's.
+    pub(super) async fn connect_to(&self, address: &NodeAddress) -> Result<Stream, ConnectError> {
+        match tokio::time::timeout(self.timeout, self.open(address)).await {
             Ok(result) => result,
             Err(_) => {
                 let detail = "the connection was not open in time";
@@ -77,7 +87,7 @@ impl Connector {
         }
     }
 
-    async fn open(&self) -> Result<Stream, ConnectError> {
+    async fn open(&self, address: &NodeAddress) -> Result<Stream, ConnectError> {
         let refused = |error: io::Error| {
             let (kind, detail) = if lacks_descriptors(&error) {
                 (UpstreamErrorKind::GatewayFull, "the gateway has no descriptor left for a connection")
@@ -86,13 +96,14 @@ impl Connector {
             };
             ConnectError { kind, detail, cause: Some(error.into()) }
         };
-        let stream = match &self.address {
+        let stream = match address {
             NodeAddress::Tcp { host, port } => {
                 TcpStream::connect((host.as_str(), *port)).await.map_err(refused)?
             }
             NodeAddress::Unix(path) => {
                 return UnixStream::connect(path).await.map(Stream::Unix).map_err(refused);
             }
+            NodeAddress::Workers(_) => return Err(refused(io::ErrorKind::AddrNotAvailable.into())),
         };
         // Neither option is worth failing a request for: without them the gateway only sends more
         // slowly, or notices a dead peer later.

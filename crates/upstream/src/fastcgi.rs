@@ -381,7 +381,7 @@ fn write_head(
     host: &HeaderValue,
 ) {
     let Call { script, length } = call;
-    let RequestHead { parts, forwarding, client } = head;
+    let RequestHead { parts, forwarding, client, .. } = head;
     let about = About {
         mapping: &programs.mapping,
         script,

@@ -16,6 +16,8 @@ pub struct RequestHead {
     pub(super) forwarding: Option<Arc<Forwarding>>,
     /// For applications that are told it by other means than headers.
     pub(super) client: Option<RequestClient>,
+    /// Whether nobody counts it among those that are let in.
+    pub(super) is_ungated: bool,
 }
 
 /// The client of a request, as far as it is known.
@@ -30,12 +32,18 @@ pub struct RequestClient {
 impl RequestHead {
     /// Returns the head of a request whose client `forwarding` describes.
     pub fn of(parts: Box<Parts>, forwarding: Option<Arc<Forwarding>>, client: RequestClient) -> Self {
-        RequestHead { parts, forwarding, client: Some(client) }
+        RequestHead { parts, forwarding, client: Some(client), is_ungated: false }
+    }
+
+    /// Returns the same, of a request that nobody counts among those that are let in.
+    #[must_use]
+    pub fn ungated(self) -> Self {
+        RequestHead { is_ungated: true, ..self }
     }
 }
 
 impl From<Parts> for RequestHead {
     fn from(parts: Parts) -> Self {
-        RequestHead { parts: Box::new(parts), forwarding: None, client: None }
+        RequestHead { parts: Box::new(parts), forwarding: None, client: None, is_ungated: false }
     }
 }

@@ -35,6 +35,7 @@ mod send;
 mod timer;
 mod tls;
 mod view;
+mod workers;
 
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
@@ -46,7 +47,8 @@ pub use error::{Blame, Unsent, UpstreamError, UpstreamErrorKind};
 pub use head::{RequestClient, RequestHead};
 pub use request::BoxError;
 pub use send::{Sending, TRIES_MAX};
-use suimon_params::upstream::{NodeParams, Protocol, Scheme, UpstreamParams};
+use suimon_params::upstream::{NodeAddress, NodeParams, Protocol, Scheme, UpstreamParams};
+use suimon_pool::Lease;
 pub use view::UpstreamNodeView;
 
 use bytes::Bytes;
@@ -64,6 +66,7 @@ use std::time::Duration;
 use suimon_fleet::{Change, Fleet, Output, Pick};
 use suimon_model::{Instant, NodeId};
 use tokio::sync::{Notify, watch};
+use workers::Workers;
 
 /// The application's nodes and the connections to them. All clones share them.
 #[derive(Clone)]
@@ -100,12 +103,15 @@ enum Pool {
     Http2(SharedPool),
     /// A connection carries one request.
     FastCgi(Programs),
+    Workers(Box<Workers>),
 }
 
 /// A request's place at a node; freed when dropped.
 struct Guard {
     shared: Arc<Shared>,
     node: NodeId,
+    /// The worker that has the request; dropping it says that the request was cancelled.
+    worker: Option<Lease>,
 }
 
 impl Upstream {
@@ -130,7 +136,7 @@ impl Upstream {
         let mut nodes = Vec::with_capacity(params.nodes.len());
         for node in &params.nodes {
             fleet.add_node(Instant::ORIGIN).map_err(|full| full.to_string())?;
-            nodes.push(Node::new(node, &params)?);
+            nodes.push(Node::new(origin, node, &params)?);
         }
         let shared = Shared {
             origin,
@@ -194,7 +200,18 @@ impl Upstream {
     /// Returns whether a request's body must have a known length: FastCGI has no other way to tell a
     /// program where it ends.
     pub fn needs_length(&self) -> bool {
-        self.shared.nodes.iter().any(|node| matches!(node.pool, Pool::FastCgi(_)))
+        self.shared.nodes.iter().any(|node| node.pool.programs().is_some())
+    }
+
+    /// Returns whether bodies should be whole before a request is sent: a worker has one request at a
+    /// time, and would wait for the client.
+    pub fn wants_whole_bodies(&self) -> bool {
+        self.pool().is_some()
+    }
+
+    /// Returns the pool whose workers take the requests, if there is one.
+    pub fn pool(&self) -> Option<&suimon_pool::Pool> {
+        self.shared.nodes.iter().find_map(|node| node.pool.workers()).map(|workers| &workers.pool)
     }
 
     /// Returns whether any node is up.
@@ -240,7 +257,7 @@ impl Shared {
         if changed {
             self.tell_changes();
         }
-        Some((pick, Guard { shared: Arc::clone(self), node: pick.node }))
+        Some((pick, Guard { shared: Arc::clone(self), node: pick.node, worker: None }))
     }
 
     fn note_answer(&self, node: NodeId) {
@@ -332,18 +349,24 @@ impl Shared {
 }
 
 impl Node {
-    fn new(node: &NodeParams, params: &UpstreamParams) -> Result<Self, String> {
+    fn new(origin: std::time::Instant, node: &NodeParams, params: &UpstreamParams) -> Result<Self, String> {
         let authority = HeaderValue::from_str(&node.authority())
             .map_err(|_| format!("{node}: the host has characters that cannot stand in a Host header"))?;
-        let pool = match node.protocol {
-            _ if node.scheme == Scheme::FastCgi => {
-                let programs = params.fastcgi.as_ref().ok_or_else(|| {
-                    format!("{node}: a FastCGI node needs to know which program answers a path")
-                })?;
-                Pool::FastCgi(Programs::new(programs))
+        let programs = (node.scheme == Scheme::FastCgi).then(|| {
+            let programs = params.fastcgi.as_ref().map(Programs::new);
+            programs
+                .ok_or_else(|| format!("{node}: a FastCGI node needs to know which program answers a path"))
+        });
+        let programs = programs.transpose()?;
+        let pool = match (node.protocol, programs) {
+            (_, programs) if matches!(node.address, NodeAddress::Workers(_)) => {
+                let workers =
+                    params.workers.as_ref().ok_or_else(|| format!("{node}: there is no such pool"))?;
+                Pool::Workers(Box::new(Workers::new(origin, workers, programs)))
             }
-            Protocol::Http1 => Pool::Http1(IdlePool::new(params.pool_idle_max, params.pool_idle_age)),
-            Protocol::Http2 => Pool::Http2(SharedPool::new(http2::Limits {
+            (_, Some(programs)) => Pool::FastCgi(programs),
+            (Protocol::Http1, None) => Pool::Http1(IdlePool::new(params.pool_idle_max, params.pool_idle_age)),
+            (Protocol::Http2, None) => Pool::Http2(SharedPool::new(http2::Limits {
                 connections_max: params.h2_connections_max,
                 streams_max: params.h2_streams_max,
                 idle_age: params.pool_idle_age,
@@ -360,7 +383,7 @@ impl Node {
         match &self.pool {
             Pool::Http1(pool) => pool.sweep(),
             Pool::Http2(pool) => pool.sweep(),
-            Pool::FastCgi(_) => {}
+            Pool::FastCgi(_) | Pool::Workers(_) => {}
         }
     }
 
@@ -369,12 +392,41 @@ impl Node {
         match &self.pool {
             Pool::Http1(pool) => pool.len(),
             Pool::Http2(pool) => pool.count(),
-            Pool::FastCgi(_) => 0,
+            Pool::FastCgi(_) | Pool::Workers(_) => 0,
+        }
+    }
+}
+
+impl Pool {
+    fn workers(&self) -> Option<&Workers> {
+        if let Pool::Workers(workers) = self { Some(workers) } else { None }
+    }
+
+    /// Returns the programs of those that speak FastCGI.
+    fn programs(&self) -> Option<&Programs> {
+        match self {
+            Pool::FastCgi(programs) => Some(programs),
+            Pool::Workers(workers) => workers.programs.as_ref(),
+            Pool::Http1(_) | Pool::Http2(_) => None,
         }
     }
 }
 
 impl Guard {
+    /// Gives back the worker: its answer was read to the end.
+    fn done(&mut self) {
+        if let Some(worker) = self.worker.take() {
+            worker.done();
+        }
+    }
+
+    /// Says that the worker did not answer in time.
+    fn stuck(&mut self) {
+        if let Some(worker) = self.worker.take() {
+            worker.stuck();
+        }
+    }
+
     /// Returns a connection to the pool of this guard's node.
     fn put_back(&self, connection: Box<Http1>) {
         if let Pool::Http1(pool) = &self.shared.nodes[self.node.index()].pool {

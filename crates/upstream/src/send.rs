@@ -10,7 +10,7 @@ use super::head::RequestHead;
 use super::http1::Http1;
 use super::http2::StreamPermit;
 use super::request::{Progress, RequestBody, is_safe};
-use super::{Node, Pool, Shared};
+use super::{Guard, Node, Pool, Shared};
 use http::header::{CONNECTION, HOST, UPGRADE};
 use http::uri::{Authority, PathAndQuery, Scheme, Uri};
 use http::{HeaderValue, Request, Response, StatusCode, Version, response};
@@ -54,7 +54,7 @@ pub(super) async fn send(
     let mut refused: Option<NodeId> = None;
     let mut was_lost = false;
     for tries in 1..=TRIES_MAX {
-        let Some((pick, guard)) = shared.pick(refused.or(avoid)) else {
+        let Some((pick, mut guard)) = shared.pick(refused.or(avoid)) else {
             return Err(last_error.unwrap_or_else(UpstreamError::no_node));
         };
         // A node that has just refused would refuse again.
@@ -65,18 +65,17 @@ pub(super) async fn send(
         }
         let node = &shared.nodes[pick.node.index()];
         // What no program answers costs no connection, which is a worker's place.
-        let call = match &node.pool {
-            Pool::FastCgi(programs) => match programs.call(&head, &body) {
-                Ok(call) => Some((programs, call)),
-                Err(Failed { kind, detail, cause, .. }) => {
-                    let error = UpstreamError::new(kind, pick.node, detail);
-                    return Err(cause.into_iter().fold(error, UpstreamError::caused_by));
-                }
-            },
-            Pool::Http1(_) | Pool::Http2(_) => None,
+        let call =
+            node.pool.programs().map(|programs| programs.call(&head, &body).map(|call| (programs, call)));
+        let call = match call.transpose() {
+            Ok(call) => call,
+            Err(Failed { kind, detail, cause, .. }) => {
+                let error = UpstreamError::new(kind, pick.node, detail);
+                return Err(cause.into_iter().fold(error, UpstreamError::caused_by));
+            }
         };
         let fresh = was_lost || tries == TRIES_MAX;
-        let (link, used_before) = match open(node, &shared, fresh).await {
+        let (link, used_before) = match open(node, &shared, fresh, head.is_ungated, &mut guard).await {
             Ok(link) => link,
             Err(ConnectError { kind, detail, cause }) => {
                 if kind != UpstreamErrorKind::GatewayFull {
@@ -141,7 +140,15 @@ pub(super) async fn send(
 }
 
 /// Returns a connection to `node` and whether it was used before. `fresh` demands a new one.
-async fn open(node: &Node, shared: &Shared, fresh: bool) -> Result<(Link, bool), ConnectError> {
+/// Leaves the worker that it leads to with `guard`.
+async fn open(
+    node: &Node,
+    shared: &Shared,
+    fresh: bool,
+    is_ungated: bool,
+    guard: &mut Guard,
+) -> Result<(Link, bool), ConnectError> {
+    let (head_max, timeout) = (shared.params.max_head_bytes, shared.params.first_byte_timeout);
     match &node.pool {
         Pool::Http1(pool) => {
             if !fresh && let Some(connection) = pool.take() {
@@ -150,9 +157,7 @@ async fn open(node: &Node, shared: &Shared, fresh: bool) -> Result<(Link, bool),
             // Boxed: most requests find a connection, and their futures should not be larger for
             // those that do not.
             let stream = Box::pin(node.connector.connect()).await?;
-            let connection =
-                Http1::new(stream, shared.params.max_head_bytes, shared.params.first_byte_timeout);
-            Ok((Link::Http1(connection), false))
+            Ok((Link::Http1(Http1::new(stream, head_max, timeout)), false))
         }
         Pool::Http2(pool) => {
             let (lease, used_before) = Box::pin(pool.lease(&node.connector, fresh)).await?;
@@ -160,8 +165,18 @@ async fn open(node: &Node, shared: &Shared, fresh: bool) -> Result<(Link, bool),
         }
         Pool::FastCgi(_) => {
             let stream = Box::pin(node.connector.connect()).await?;
-            let (head_max, timeout) = (shared.params.max_head_bytes, shared.params.first_byte_timeout);
             Ok((Link::FastCgi(FastCgi::new(stream, &node.params, head_max, timeout)), false))
+        }
+        Pool::Workers(workers) => {
+            let (stream, worker) = Box::pin(workers.open(&node.connector, is_ungated)).await?;
+            guard.worker = Some(worker);
+            let link = if workers.programs.is_some() {
+                Link::FastCgi(FastCgi::new(stream, &node.params, head_max, timeout))
+            } else {
+                Link::Http1(Http1::new(stream, head_max, timeout))
+            };
+            // That a worker ends proves nothing about the others.
+            Ok((link, true))
         }
     }
 }
@@ -172,13 +187,16 @@ async fn attempt(
     head: &RequestHead,
     call: Option<(&Programs, Call<'_>)>,
     body: RequestBody,
-    sent: SentRequest,
+    mut sent: SentRequest,
     first_byte_timeout: Duration,
 ) -> Result<Response<UpstreamBody>, Missed> {
     let progress = sent.progress.clone();
     let id = sent.node;
-    let missed = |failed: Failed| {
+    let missed = |sent: &mut SentRequest, failed: Failed| {
         let Failed { kind, detail, cause, unsent } = failed;
+        if kind == UpstreamErrorKind::FirstByteTimeout {
+            sent.guard.stuck();
+        }
         let error = UpstreamError::new(kind, id, detail);
         let error = cause.into_iter().fold(error, UpstreamError::caused_by);
         match unsent {
@@ -191,7 +209,7 @@ async fn attempt(
         Link::Http1(mut connection) => {
             let exchange =
                 connection.exchange(head, &node.authority, body, progress.as_ref(), first_byte_timeout);
-            let answer = exchange.await.map_err(missed)?;
+            let answer = exchange.await.map_err(|failed| missed(&mut sent, failed))?;
             if answer.status == StatusCode::SWITCHING_PROTOCOLS {
                 return upgrade(answer, *connection, head.parts.headers.contains_key(UPGRADE), sent);
             }
@@ -200,7 +218,9 @@ async fn attempt(
         Link::Http2(mut lease) => {
             let request = http2_request(head, body, node);
             let answer = lease.exchange(request, progress.as_ref(), first_byte_timeout).await;
-            Ok(answer.map_err(missed)?.map(|body| UpstreamBody::http2(body, lease, sent)))
+            Ok(answer
+                .map_err(|failed| missed(&mut sent, failed))?
+                .map(|body| UpstreamBody::http2(body, lease, sent)))
         }
         Link::FastCgi(mut connection) => {
             let (programs, call) = call.expect("a FastCGI connection leads to a FastCGI node");
@@ -212,7 +232,7 @@ async fn attempt(
                 progress.as_ref(),
                 first_byte_timeout,
             );
-            let answer = exchange.await.map_err(missed)?;
+            let answer = exchange.await.map_err(|failed| missed(&mut sent, failed))?;
             Ok(Response::from_parts(answer, UpstreamBody::fastcgi(connection, sent)))
         }
     }

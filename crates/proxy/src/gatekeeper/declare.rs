@@ -1,7 +1,7 @@
 //! What the gate is told of routes, kinds of session and settings.
 
 use super::{Gatekeeper, Inner};
-use suimon_gate::{Adoption, KindParams, RouteMode, Services};
+use suimon_gate::{Adoption, KindParams, RouteMode, Services, WorkerShortage};
 use suimon_model::{Duration, Instant, KindId, RouteId};
 use suimon_params::Params;
 use suimon_record::{Event, name_cut};
@@ -80,6 +80,19 @@ impl Gatekeeper {
             inner.note(now, || Event::Lag(lag));
             inner.gate.handle_lag(lag);
         });
+    }
+
+    /// Takes note of how many workers of a pool are ready.
+    pub(crate) fn workers(&self, ready: u32) {
+        self.with_gate(|inner, now| {
+            inner.note(now, || Event::Workers(Some(ready)));
+            inner.gate.handle_workers(now, Some(ready));
+        });
+    }
+
+    /// Returns whether workers were enough since this was asked last.
+    pub(crate) fn worker_shortage(&self) -> WorkerShortage {
+        self.lock().gate.take_worker_shortage(self.clock.now())
     }
 
     /// Puts other settings in force; the kinds of session and the declared routes are the same.

@@ -76,9 +76,10 @@ impl Core {
             let now = Instant::now();
             let may_stream = may_stream(&parts.method);
             let is_wary = self.backend.uploads.is_wary(now);
-            let lacks_length = !body.is_declared() && self.backend.upstream.needs_length();
+            let upstream = &self.backend.upstream;
+            let needs_all = upstream.wants_whole_bodies() || !body.is_declared() && upstream.needs_length();
             let has_room = self.backend.uploads.has_room(self.keeper.in_flight_max(), now);
-            let keeps = if lacks_length {
+            let keeps = if needs_all {
                 BufferPolicy::All
             } else if may_stream && is_wary {
                 BufferPolicy::WhileWary
@@ -87,7 +88,7 @@ impl Core {
             } else {
                 BufferPolicy::Slow
             };
-            let is_stream = !body.is_declared() && may_stream && has_room && !is_wary && !lacks_length;
+            let is_stream = !body.is_declared() && may_stream && has_room && !is_wary && !needs_all;
             if has_slot && !is_call && !is_stream {
                 // On the heap: short bodies are there by now.
                 let kept = Box::pin(body.keep(&self.backend.spools, &self.backend.kept, sender, keeps));
@@ -153,6 +154,7 @@ impl Core {
         let unhurried = body.unhurried().filter(|_| is_call);
         let client = RequestClient { address, is_secure: connection.peer().is_secure(&parts.headers) };
         let head = RequestHead::of(parts, connection.peer().forwarding(), client);
+        let head = if slot.is_none() { head.ungated() } else { head };
         let sending = self.backend.upstream.send(head, body, None);
         let mut exchange = Exchange::new(Arc::clone(&self.backend), sending, slot, tally, awaits);
         let head = tokio::select! {

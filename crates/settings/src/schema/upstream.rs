@@ -146,7 +146,10 @@ pub(super) const UPSTREAM_FASTCGI: Section = Section {
         key(
             "root",
             Path,
-            Unset { means: "the folder of `program`", example: "\"/var/www/shop\"" },
+            Unset {
+                means: "the folder of `program`, or the working directory of the pool",
+                example: "\"/var/www/shop\"",
+            },
             "Folder of the site, as the nodes see it. A path is answered by the program at it, or by the one that the path begins with; the rest is its PATH_INFO.",
         ),
         key(

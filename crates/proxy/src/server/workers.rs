@@ -1,0 +1,84 @@
+//! The workers of a pool beside the gate: the gate is told how many are ready, and the law of the
+//! pool's size what they do.
+
+use crate::backend::Backend;
+use std::sync::Arc;
+use suimon_control::{ResidentParams, ResidentSample, SizeLaw};
+use suimon_model::Instant;
+use suimon_params::upstream::WorkersNodeParams;
+use suimon_pool::{Pool, PoolSample};
+use tokio::time::{Duration, MissedTickBehavior, interval};
+
+/// How often the law looks.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Tells the gate how many workers are ready, whenever that changes.
+pub(super) async fn tell_gate(backend: Arc<Backend>) {
+    let Some(pool) = backend.upstream.pool() else { return };
+    let mut counts = pool.watch();
+    loop {
+        let ready = counts.borrow_and_update().gated();
+        backend.keeper.workers(u32::try_from(ready).unwrap_or(u32::MAX));
+        // The pool is the backend's, so it is there.
+        if counts.wait_for(|count| count.gated() != ready).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Keeps the number of workers that the law of the pool's size asks for. `learned`: what it found in
+/// another run.
+pub(super) async fn keep_size(backend: Arc<Backend>, params: WorkersNodeParams, learned: Option<u32>) {
+    let Some(pool) = backend.upstream.pool().cloned() else { return };
+    let size = params.size;
+    let initial = learned.unwrap_or(2 * size.cores + 1);
+    let mut law = SizeLaw::new(
+        size.law,
+        ResidentParams {
+            initial: initial.clamp(size.least, size.most),
+            is_known: learned.is_some(),
+            least: size.least,
+            most: size.most,
+            cores: size.cores,
+        },
+    );
+    pool.set_wanted(law.wanted() as usize, "so many are started with");
+    let mut ticks = interval(EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (origin, mut before, mut served) = (std::time::Instant::now(), ticks.tick().await, requests(&pool));
+    loop {
+        let tick = ticks.tick().await;
+        let passed = tick.duration_since(std::mem::replace(&mut before, tick)).as_secs_f64();
+        let sample = pool.sample();
+        let shortage = backend.keeper.worker_shortage();
+        let completed = requests(&pool);
+        let sample = ResidentSample {
+            short: shortage.share,
+            oldest_s: shortage.longest_wait,
+            completed: completed - std::mem::replace(&mut served, completed),
+            ..counted(&sample)
+        };
+        let now = Instant::ORIGIN + origin.elapsed();
+        if let Some(moved) = law.on_tick(now, passed, &sample) {
+            pool.set_wanted(moved.wanted as usize, moved.why.explain());
+        }
+    }
+}
+
+fn requests(pool: &Pool) -> u64 {
+    pool.totals().requests
+}
+
+fn counted(sample: &PoolSample) -> ResidentSample {
+    let small = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    ResidentSample {
+        ready: small(sample.ready),
+        idle: small(sample.idle),
+        starting: small(sample.starting),
+        running_max: small(sample.busy_max),
+        start_s: sample.start_s,
+        fit: sample.fit.map(small),
+        is_swapping: sample.is_swapping,
+        ..ResidentSample::default()
+    }
+}
