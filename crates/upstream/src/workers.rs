@@ -58,7 +58,11 @@ impl Workers {
                 Err(error) => last = Some(error),
             }
         }
-        let (kind, detail) = (UpstreamErrorKind::ConnectTimeout, "no worker was free in time");
+        let (kind, detail) = if self.pool.count().ready() == 0 {
+            (UpstreamErrorKind::NoNode, "no worker is ready")
+        } else {
+            (UpstreamErrorKind::ConnectTimeout, "no worker was free in time")
+        };
         Err(last.unwrap_or(ConnectError { kind, detail, cause: None }))
     }
 

@@ -124,6 +124,9 @@ impl Gate {
                 self.enter_route_gate(now, request);
             }
         }
+        if !is_up {
+            self.serve_workers(now);
+        }
         self.admit_from_lines(now);
         self.publish();
     }

@@ -71,9 +71,11 @@ impl Gate {
         }
     }
 
-    /// Returns whether a worker is free, or none are counted.
+    /// Returns whether a worker is free, or none are counted. While the application does not answer
+    /// none is waited for: who goes on is told that it does not.
     pub(super) fn has_worker(&self) -> bool {
-        self.workers.ready.is_none_or(|ready| self.in_application.count() < ready as usize)
+        let is_free = |ready| self.in_application.count() < ready as usize;
+        self.workers.ready.is_none_or(is_free) || self.away.is_on()
     }
 
     /// Returns whether workers are counted.

@@ -61,6 +61,16 @@ fn a_route_at_its_limit_leaves_the_free_worker_to_others() {
 }
 
 #[test]
+fn requests_do_not_wait_for_workers_of_an_application_that_does_not_answer() {
+    let (mut gate, route, _) = fixed(8);
+    gate.handle_workers(at(0.0), Some(0));
+    arrive(&mut gate, at(0.0), route);
+    assert!(started(&mut gate).is_empty());
+    gate.handle_application(at(1.0), false);
+    assert_eq!(started(&mut gate).len(), 1, "it is told so on its way");
+}
+
+#[test]
 fn a_shortage_is_told_where_requests_lack_nothing_but_a_worker() {
     let (mut gate, route, _) = fixed(2);
     let pass = |gate: &mut Gate, from: f64| {
