@@ -15,7 +15,7 @@ use crate::gateway::Gateway;
 use crate::pipeline::{Core, Parts};
 use crate::telemetry::{LearnedView, Telemetry, View};
 use kept::{LineStore, restore_lines};
-use learned::{LearnedStore, StartedWith, recall};
+use learned::{LearnedStore, LearnedWorkers, StartedWith, recall};
 use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -219,7 +219,8 @@ impl Server {
         if let Some(mut lines) = lines.clone() {
             background.spawn(async move { lines.keep().await });
         }
-        let learned = LearnedStore::new(&core, self.begun);
+        let learned_workers = LearnedWorkers::of(&self.begun);
+        let learned = LearnedStore::new(&core, self.begun, learned_workers.clone());
         if let Some(mut learned) = learned.clone() {
             background.spawn(async move { learned.keep().await });
         }
@@ -251,7 +252,7 @@ impl Server {
         let upstream = tokio::spawn(async move { upstream.run(async { _ = ended.changed().await }).await });
         if let Some(params) = core.params().upstream.workers.clone() {
             background.spawn(workers::tell_gate(Arc::clone(&backend)));
-            background.spawn(workers::keep_size(Arc::clone(&backend), params, None));
+            background.spawn(workers::keep_size(Arc::clone(&backend), params, learned_workers));
         }
 
         let mut accepting = JoinSet::new();

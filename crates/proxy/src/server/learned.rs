@@ -7,6 +7,7 @@ use crate::pipeline::Core;
 use crate::telemetry::{Recalled, Telemetry};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use suimon_gate::Knowledge;
 use suimon_params::Params;
@@ -102,7 +103,9 @@ pub(super) struct LearnedStore {
     /// Routes that are there from the first: `other` and the declared ones.
     declared: usize,
     memory: DemandMemory,
-    written: Option<Knowledge>,
+    written: Option<(Knowledge, Option<u32>)>,
+    /// How many resident workers were found best.
+    workers: LearnedWorkers,
     /// Whether the file was found to be another gateway's.
     is_given_up: bool,
     order: Arc<WriteOrder>,
@@ -110,7 +113,7 @@ pub(super) struct LearnedStore {
 
 impl LearnedStore {
     /// Returns the writer, if there is a file to write.
-    pub(super) fn new(core: &Core, begun: StartedWith) -> Option<Self> {
+    pub(super) fn new(core: &Core, begun: StartedWith, workers: LearnedWorkers) -> Option<Self> {
         let params = core.params();
         // Whatever the clocks say: the gateway that wrote what was found had started before this
         // one.
@@ -126,6 +129,7 @@ impl LearnedStore {
             declared: 1 + params.routes.declared.len(),
             memory: DemandMemory::new(begun.remembered.as_deref()),
             written: None,
+            workers,
             is_given_up: false,
             order: Arc::default(),
         })
@@ -139,13 +143,17 @@ impl LearnedStore {
         }
     }
 
+    fn is_written(&self, knowledge: &Knowledge, workers: Option<u32>) -> bool {
+        self.written.as_ref().is_some_and(|(known, found)| known == knowledge && *found == workers)
+    }
+
     /// Writes, if anything was learned since the last time.
     pub(super) async fn write(&mut self) {
-        let knowledge = self.backend.keeper.knowledge();
+        let (knowledge, workers) = (self.backend.keeper.knowledge(), self.workers.get());
         // Without a request nothing was learned: what is in the file is older than its date would
         // say.
         let is_new = knowledge.routes.iter().any(|route| route.came > 0);
-        if self.is_given_up || !is_new || self.written.as_ref() == Some(&knowledge) {
+        if self.is_given_up || !is_new || self.is_written(&knowledge, workers) {
             return;
         }
         let routes = self.backend.telemetry.route_names();
@@ -155,11 +163,12 @@ impl LearnedStore {
         remembered.nodes.clone_from(&self.nodes);
         env!("CARGO_PKG_VERSION").clone_into(&mut remembered.program);
         remembered.started = self.started;
+        remembered.workers = workers;
         let path = self.path.clone();
         let (own, order) = (self.order.begin(), Arc::clone(&self.order));
         let write = move || order.write(own, || remembered::write(&path, &remembered));
         match tokio::task::spawn_blocking(write).await {
-            Ok(Ok(WriteResult::Done)) => self.written = Some(knowledge),
+            Ok(Ok(WriteResult::Done)) => self.written = Some((knowledge, workers)),
             Ok(Ok(WriteResult::BelongsToANewer)) => {
                 self.is_given_up = true;
                 tracing::warn!(
@@ -175,6 +184,26 @@ impl LearnedStore {
             ),
             Err(_) => {}
         }
+    }
+}
+
+/// How many resident workers were found best, in this run or another.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LearnedWorkers(Arc<AtomicU32>);
+
+impl LearnedWorkers {
+    /// Returns what was found before this run.
+    pub(super) fn of(begun: &StartedWith) -> Self {
+        let workers = begun.remembered.as_ref().and_then(|remembered| remembered.workers);
+        LearnedWorkers(Arc::new(AtomicU32::new(workers.unwrap_or(0))))
+    }
+
+    pub(super) fn get(&self) -> Option<u32> {
+        Some(self.0.load(Relaxed)).filter(|workers| *workers > 0)
+    }
+
+    pub(super) fn set(&self, workers: u32) {
+        self.0.store(workers, Relaxed);
     }
 }
 

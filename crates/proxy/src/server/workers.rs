@@ -1,6 +1,7 @@
 //! The workers of a pool beside the gate: the gate is told how many are ready, and the law of the
 //! pool's size what they do.
 
+use super::learned::LearnedWorkers;
 use crate::backend::Backend;
 use std::sync::Arc;
 use suimon_control::{ResidentParams, ResidentSample, SizeLaw};
@@ -26,17 +27,18 @@ pub(super) async fn tell_gate(backend: Arc<Backend>) {
     }
 }
 
-/// Keeps the number of workers that the law of the pool's size asks for. `learned`: what it found in
-/// another run.
-pub(super) async fn keep_size(backend: Arc<Backend>, params: WorkersNodeParams, learned: Option<u32>) {
+/// Keeps the number of workers that the law of the pool's size asks for, begins with the number in
+/// `learned`, and leaves there what it finds.
+pub(super) async fn keep_size(backend: Arc<Backend>, params: WorkersNodeParams, learned: LearnedWorkers) {
     let Some(pool) = backend.upstream.pool().cloned() else { return };
     let size = params.size;
-    let initial = learned.unwrap_or(2 * size.cores + 1);
+    let known = learned.get();
+    let initial = known.unwrap_or(2 * size.cores + 1);
     let mut law = SizeLaw::new(
         size.law,
         ResidentParams {
             initial: initial.clamp(size.least, size.most),
-            is_known: learned.is_some(),
+            is_known: known.is_some(),
             least: size.least,
             most: size.most,
             cores: size.cores,
@@ -61,6 +63,9 @@ pub(super) async fn keep_size(backend: Arc<Backend>, params: WorkersNodeParams, 
         let now = Instant::ORIGIN + origin.elapsed();
         if let Some(moved) = law.on_tick(now, passed, &sample) {
             pool.set_wanted(moved.wanted as usize, moved.why.explain());
+        }
+        if let Some(found) = law.learned() {
+            learned.set(found);
         }
     }
 }

@@ -39,6 +39,7 @@ fn remembered() -> Remembered {
         returned: [known(0.25); suimon_control::STAGES],
     };
     Remembered {
+        workers: Some(18),
         program: "9.9.9".to_owned(),
         started: 77,
         nodes: nodes(),

@@ -34,6 +34,7 @@ impl Remembered {
             ("program", json!(self.program)),
             ("nodes", json!(self.nodes)),
             ("written", json!(self.written)),
+            ("workers", json!(self.workers)),
             ("think", values(&self.visits.thinks)),
         ];
         for (name, value) in head {
@@ -83,6 +84,7 @@ impl Remembered {
             program: name(&text["program"]).ok_or("it does not say who wrote it")?,
             nodes: nodes.iter().map(name).collect::<Option<_>>().ok_or("it names no nodes")?,
             written: text["written"].as_u64().ok_or("it does not say when it was written")?,
+            workers: optional(&text["workers"], workers).ok_or("its number of workers cannot be")?,
             routes,
             kinds,
             visits: VisitsKnowledge {
@@ -92,6 +94,10 @@ impl Remembered {
             },
         })
     }
+}
+
+fn workers(it: &Value) -> Option<u32> {
+    it.as_u64().filter(|count| (1..=LIMIT_MAX).contains(count)).map(|count| count as u32)
 }
 
 /// Appends a list of which each entry has a line.
