@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 /// What is simulated: our laws beside those of others, rules for a line, every figure of the first
-/// paper, and those of the second.
-const SIMULATED: [&str; 4] = ["laws", "waiting-line", "sqs", "degradation-papers"];
+/// paper, and those of the second and third.
+const SIMULATED: [&str; 5] = ["laws", "waiting-line", "sqs", "degradation-papers", "workers-papers"];
 /// What pages of the real shop cost, then the paper's figures measured on it; before they are
 /// drawn, so that they show it.
 const MEASURED: [&str; 2] = ["tomcat-model", "sqs live"];

@@ -30,12 +30,20 @@
 //!
 //! Where such changes follow one another, it rests at the number that was found last.
 //!
-//! While requests do not wait for most of the time, with M the most that ran at once in ten minutes:
+//! While requests do not wait for most of the time, with M the most that ran at once in ten minutes
+//! (in one minute, where a limit of what may run holds requests while workers are idle):
 //!
 //! ```text
 //! n > max(⌈1.3 M⌉ + 3, least)                                       one fewer, once a second       (6)
 //! all have a request, and one waits longer than a start takes       one more, or back to the
 //!                                                                   number that (1) to (5) found   (7)
+//! ```
+//!
+//! While requests wait although workers are idle, as a limit of what may run holds them, ten seconds
+//! on end:
+//!
+//! ```text
+//! n > max(M of these ten seconds, least)                            as many as that                (8)
 //! ```
 //!
 //! (7) is for workers that answer: it follows only after a completion since the last move, and never
@@ -80,8 +88,10 @@ const STEP_AGAIN: f64 = 1.25;
 const IN_PROPORTION: f64 = 0.9;
 /// After a step that brought less than this share, the middle of its two ends is tried.
 const HALF: f64 = 0.5;
-/// A step has no more starts than these seconds allow, unless it is the least.
+/// A step has no more starts than these seconds allow, ...
 const STEP_SECONDS: f64 = 15.0;
+/// ... or, if it is the least, these.
+const STEP_SECONDS_MOST: f64 = 120.0;
 /// The least ln of a step (5), and how many follow one another.
 const REFINE_LEAST: f64 = 0.04;
 const REFINES_MOST: u32 = 2;
@@ -103,6 +113,8 @@ const BEATEN: f64 = 0.05;
 const CHANGES_WITHIN: Duration = Duration::from_secs(120);
 /// Ticks over which the most that ran at once counts.
 const PEAK_TICKS: usize = 600;
+/// Ticks on end in which requests are held although workers are idle, after which these end.
+const HELD_TICKS: usize = 10;
 /// Workers beyond those that ran.
 const SPARE: u32 = 3;
 /// As a factor of those that ran.
@@ -153,6 +165,8 @@ pub struct Residents {
     memory: Memory,
     /// The most that ran at once, by tick.
     running: VecDeque<u32>,
+    /// Ticks on end in which a limit held requests although workers were idle.
+    held: usize,
 }
 
 /// Where a move stands.
@@ -210,6 +224,7 @@ impl Residents {
             has_completed: false,
             memory: Memory { ceiling: most, cut_at: Instant::ORIGIN, fit: most, unfit: 0 },
             running: VecDeque::with_capacity(PEAK_TICKS),
+            held: 0,
         }
     }
 
@@ -233,6 +248,7 @@ impl Residents {
         self.start_s = sample.start_s.unwrap_or(START_LEAST).max(START_LEAST);
         self.has_completed |= sample.completed > 0;
         self.keep_to_memory(now, sample)
+            .or_else(|| self.shed(now, sample))
             .or_else(|| self.change(now, sample))
             .or_else(|| self.follow_need(now, sample))
             .or_else(|| self.measure(now, passed, sample))
@@ -258,6 +274,22 @@ impl Residents {
         let wanted = wanted.max(1);
         (self.memory.ceiling, self.memory.cut_at) = (wanted, now);
         self.go(now, wanted, why)
+    }
+
+    /// (8)
+    fn shed(&mut self, now: Instant, sample: &ResidentSample) -> Option<ResidentMove> {
+        let is_held = sample.held >= SHORT_LEAST && sample.starting == 0;
+        self.held = if is_held { self.held + 1 } else { 0 };
+        if self.held < HELD_TICKS {
+            return None;
+        }
+        let peak = self.running.iter().rev().take(HELD_TICKS).max().copied().unwrap_or_default();
+        let enough = peak.max(self.params.least);
+        if self.wanted <= enough {
+            return None;
+        }
+        self.held = 0;
+        self.go(now, enough, ResidentReason::Idle)
     }
 
     /// Waits until a move is done, but not for ever.
@@ -425,6 +457,10 @@ impl Residents {
 
     /// Begins the next move of the search, or rests where there is none.
     fn try_next(&mut self, now: Instant) -> Option<ResidentMove> {
+        self.keep_middle();
+        if self.middle.window.is_empty() {
+            return self.rest(now);
+        }
         let Some(next) = self.next() else { return self.rest(now) };
         let why = if next > self.middle.n { ResidentReason::TriesMore } else { ResidentReason::TriesFewer };
         self.wanted = next;
@@ -460,13 +496,26 @@ impl Residents {
     fn more_than(&self, n: u32) -> u32 {
         // No more than start in time, as they take the processor from the others.
         let at_once = f64::from((self.params.cores / 2).max(1));
-        let starts = (STEP_SECONDS / self.start_s * at_once).max(f64::from(n) * (STEP_AGAIN - 1.0));
+        let least = (f64::from(n) * (STEP_AGAIN - 1.0)).min(STEP_SECONDS_MOST / self.start_s * at_once);
+        let starts = (STEP_SECONDS / self.start_s * at_once).max(least);
         let more = (self.step * f64::from(n)).min(f64::from(n) + starts).round() as u32;
         more.max(n + 1).min(self.limit())
     }
 
+    /// Where memory has become short during a trial, the number it is compared with may not fit any
+    /// more.
+    fn keep_middle(&mut self) {
+        let limit = self.limit();
+        if self.middle.n > limit {
+            self.middle = Point::unmeasured(limit);
+            self.left = self.left.filter(|left| left.n < limit);
+            self.right = None;
+        }
+    }
+
     /// Rests at the best number.
     fn rest(&mut self, now: Instant) -> Option<ResidentMove> {
+        self.keep_middle();
         if self.left.is_some() && self.right.is_some() {
             self.rests = self.rests.max(1);
         }

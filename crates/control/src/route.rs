@@ -72,6 +72,9 @@ pub trait RouteLaw: std::fmt::Debug + Send {
     /// `route`: then nothing that happens there says anything of the limit.
     fn set_capped(&mut self, _route: RouteId, _is_capped: bool) {}
 
+    /// Puts a limit in force at `route`, a capped one: what bounds it instead has changed.
+    fn set_limit(&mut self, _route: RouteId, _limit: u32) {}
+
     /// Takes note whether a trial of a limit of `route` may begin.
     fn set_tries(&mut self, _route: RouteId, _tries: bool) {}
 

@@ -302,6 +302,13 @@ impl RouteLaw for Paired {
         self.routes[route.index()].is_capped = is_capped;
     }
 
+    fn set_limit(&mut self, route: RouteId, limit: u32) {
+        let route = &mut self.routes[route.index()];
+        if route.learns && route.is_capped && route.limit == route.base {
+            (route.limit, route.base) = (limit, limit);
+        }
+    }
+
     fn set_tries(&mut self, route: RouteId, tries: bool) {
         self.routes[route.index()].tries = tries;
     }

@@ -166,6 +166,7 @@ fn scenario(name: String, table: &Table) -> Result<Scenario, Faults> {
     let machine = reader.machine("server", server, suimon_sim::Machine::default());
     let nodes = server.get("nodes").map_or(1, |nodes| reader.whole_u32("server.nodes", nodes, 1, 64));
     reader.costs("server.route", server.get("route"), &mut routes);
+    let pool = reader.pool("server.pool", server.get("pool"), nodes);
     let warm_up = reader.duration_or("warm_up", table.get("warm_up"), WARM_UP);
     let measure =
         table.get("measure").map_or(MEASURE, |measure| reader.duration_above_zero("measure", measure));
@@ -193,6 +194,7 @@ fn scenario(name: String, table: &Table) -> Result<Scenario, Faults> {
         steps,
         machine,
         nodes,
+        pool,
         changes,
         gate,
         warm_up,

@@ -84,6 +84,10 @@ metrics! {
         LimitSwing = "limit_swing": |s, _| s.limit_swing;
         /// Windows at a limit under trial.
         TrialWindows = "trial_windows": |_, o| o.trial_windows as f64;
+        /// Resident workers, on average.
+        Residents = "residents": |s, _| s.residents;
+        /// Decisions that changed their number.
+        ResidentMoves = "resident_moves": |s, _| s.resident_moves as f64;
         /// Length of the measured time, seconds; it ends early if all visitors are done.
         Seconds = "seconds": |_, o| o.counted.1 - o.counted.0;
     }

@@ -2,9 +2,11 @@
 //! derived from both.
 
 use crate::laws::Laws;
+use crate::pool::PoolSecond;
 use crate::scenario::Scenario;
 use crate::services::ServiceSeries;
 use serde::Serialize;
+use suimon_control::ResidentMove;
 use suimon_gate::{Knowledge, Learned, Snapshot};
 use suimon_model::{Duration, Instant, Record};
 use suimon_statistics::Histogram;
@@ -41,6 +43,10 @@ pub struct RunResult {
     pub services: ServiceSeries,
     /// The gate and the machine, about once per second.
     pub series: Vec<Sample>,
+    /// The pool at the same moments; empty without one.
+    pub pool: Vec<PoolSecond>,
+    /// The first decisions about the number of resident workers, and when they were made.
+    pub resident_moves: Vec<(Instant, ResidentMove)>,
     /// Sessions per second that were reachable, for each second.
     pub reachable: Vec<f64>,
     /// Sessions per second of which the application was capable, for each second.
@@ -134,6 +140,12 @@ pub struct Summary {
     pub settled_after_s: Option<f64>,
     /// The widest range of any route's limit: its highest divided by its lowest.
     pub limit_swing: f64,
+    /// Resident workers, on average; 0 without a pool.
+    #[serde(skip)]
+    pub residents: f64,
+    /// Decisions that changed their number.
+    #[serde(skip)]
+    pub resident_moves: u64,
 }
 
 /// The gate and the machine at one moment.
@@ -188,6 +200,8 @@ impl RunResult {
             seconds: vec![],
             services: ServiceSeries::new(&scenario.gate.services, scenario.routes.len()),
             series: vec![],
+            pool: vec![],
+            resident_moves: vec![],
             reachable: vec![],
             bound: vec![],
             counted: (0.0, 0.0),
@@ -257,8 +271,25 @@ impl RunResult {
             efficiency,
             settled_after_s: self.settled_after(),
             limit_swing: limit_swing(&samples),
+            residents: self.residents(from, to),
+            resident_moves: self.moves(from, to),
             ..self.summary
         }
+    }
+
+    /// Returns the mean number of workers that were ready or started.
+    fn residents(&self, from: f64, to: f64) -> f64 {
+        let seconds = self.series.iter().zip(&self.pool);
+        let seconds = seconds.filter(|(sample, _)| (from..=to).contains(&sample.at_s));
+        let (count, sum) = seconds.fold((0.0, 0.0), |(count, sum), (_, second)| {
+            (count + 1.0, sum + f64::from(second.ready + second.starting))
+        });
+        sum / f64::max(count, 1.0)
+    }
+
+    fn moves(&self, from: f64, to: f64) -> u64 {
+        let moves = self.resident_moves.iter();
+        moves.filter(|(at, _)| (from..to).contains(&at.as_secs_f64())).count() as u64
     }
 
     /// Returns goodput as a share of B in bins of `seconds` from the start; without the last one,

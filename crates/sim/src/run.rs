@@ -10,6 +10,7 @@ use crate::laws::{Laws, RouteChoice, SessionChoice};
 use crate::node::{Job, Lock, Node, Pauses};
 use crate::others::Site;
 use crate::outcome::{RECORDS_MAX, RunResult, Sample};
+use crate::pool::Pool;
 use crate::scenario::{Cost, Scenario, What};
 use crate::utilisation::Utilisation;
 use std::cmp::Reverse;
@@ -30,6 +31,8 @@ const COSTS: u64 = 0xC057;
 const PLACES: u64 = 0x91ACE;
 /// Interval at which the state of the gate is recorded.
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
+/// Interval at which the number of residents is decided.
+const POOL_EVERY: Duration = Duration::from_secs(1);
 /// The shortest time over which the processors' utilisation is computed.
 const UTILISATION_SECONDS: f64 = 0.2;
 /// Conservation, an expensive check, is checked once in this many events.
@@ -46,6 +49,8 @@ enum Event {
     GateWake,
     Change(usize),
     Sample,
+    PoolWake,
+    PoolTick,
 }
 
 /// A request in the application.
@@ -66,6 +71,9 @@ struct Run<'a> {
     /// By node: the time of its next event; far in the future if it has none.
     node_wakes: Vec<Instant>,
     gate_wake: Instant,
+    pool: Option<Pool>,
+    pool_wake: Instant,
+    workers_told: Option<u32>,
     costs: Vec<Cost>,
     cpu: Utilisation,
     /// When `cpu` was last set, and the nodes' busy time by then.
@@ -142,6 +150,9 @@ impl<'a> Run<'a> {
             nodes: (0..scenario.nodes).map(node).collect(),
             node_wakes: vec![Instant::FAR_FUTURE; scenario.nodes as usize],
             gate_wake: Instant::FAR_FUTURE,
+            pool: scenario.pool.as_ref().map(|pool| Pool::new(pool, scenario.machine.cores, seed)),
+            pool_wake: Instant::FAR_FUTURE,
+            workers_told: None,
             costs: scenario.routes.iter().map(|route| route.cost).collect(),
             whole: laws.whole,
             cpu,
@@ -173,6 +184,9 @@ impl<'a> Run<'a> {
             self.at(Instant::ORIGIN + change.at, Event::Change(index));
         }
         self.at(Instant::ORIGIN, Event::Sample);
+        if self.pool.is_some() {
+            self.at(Instant::ORIGIN + POOL_EVERY, Event::PoolTick);
+        }
         self.wake_gate();
         let mut last = Instant::ORIGIN;
         while let Some(Reverse((now, _, event))) = self.heap.pop() {
@@ -221,8 +235,19 @@ impl<'a> Run<'a> {
             }
             // Obsolete: the node has changed since, or the gate has woken earlier.
             Event::Node(_) | Event::GateWake => {}
+            Event::PoolWake | Event::PoolTick => self.wake_pool(now, event),
             Event::Change(index) => self.change(now, index)?,
             Event::Sample => self.sample(now),
+        }
+        self.tell_workers(now)
+    }
+
+    /// Tells the gate how many workers are ready, if that has changed.
+    fn tell_workers(&mut self, now: Instant) -> Result<(), String> {
+        let ready = self.pool.as_ref().and_then(Pool::ready);
+        if ready != std::mem::replace(&mut self.workers_told, ready) {
+            self.gate.handle_workers(now, ready);
+            self.drain_gate(now)?;
         }
         Ok(())
     }
@@ -291,9 +316,56 @@ impl<'a> Run<'a> {
         let lock = cost.own_pool.map(|holders_max| Lock { number: route.0, holders_max });
         let pauses = if fails { Pauses::default() } else { cost.pauses };
         let job = Job { id: id as u64, elsewhere, cpu, memory: cost.memory, lock, pauses };
-        self.nodes[node.index()].handle_arrival(now, job);
-        self.wake_node(node);
+        match &mut self.pool {
+            Some(pool) => {
+                pool.handle_arrival(now, job);
+                self.drain_pool(now);
+            }
+            None => {
+                self.nodes[node.index()].handle_arrival(now, job);
+                self.wake_node(node);
+            }
+        }
         Ok(())
+    }
+
+    /// Does what is due in the pool.
+    fn wake_pool(&mut self, now: Instant, event: Event) {
+        if event == Event::PoolTick {
+            self.at(now + POOL_EVERY, Event::PoolTick);
+        }
+        let Some(pool) = &mut self.pool else { return };
+        if now >= self.pool_wake {
+            self.pool_wake = Instant::FAR_FUTURE;
+            pool.handle_timeout(now);
+        }
+        self.look_at_pool(now);
+        if let Some(pool) = self.pool.as_mut().filter(|_| event == Event::PoolTick) {
+            pool.tick(now);
+        }
+        self.drain_pool(now);
+    }
+
+    /// Gives the only node what the pool has for it.
+    fn drain_pool(&mut self, now: Instant) {
+        while let Some(job) = self.pool.as_mut().and_then(|pool| pool.poll_output(now)) {
+            self.nodes[0].handle_arrival(now, job);
+        }
+        self.look_at_pool(now);
+        self.wake_node(NodeId(0));
+        let wake = self.pool.as_ref().and_then(Pool::poll_timeout);
+        if let Some(wake) = wake.filter(|wake| *wake < self.pool_wake) {
+            self.pool_wake = wake;
+            self.at(wake, Event::PoolWake);
+        }
+    }
+
+    fn look_at_pool(&mut self, now: Instant) {
+        let Some(pool) = &mut self.pool else { return };
+        let snapshot = self.gate.snapshot(now);
+        let do_others_wait = snapshot.routes.iter().any(|route| route.waiting > 0)
+            || snapshot.kinds.iter().any(|kind| kind.waiting > 0);
+        pool.look(now, do_others_wait);
     }
 
     /// Notes how long a request that starts was held.
@@ -310,6 +382,13 @@ impl<'a> Run<'a> {
 
     fn drain_node(&mut self, now: Instant, node: NodeId) -> Result<(), String> {
         while let Some(id) = self.nodes[node.index()].poll_ended() {
+            if let Some(pool) = &mut self.pool {
+                let is_request = pool.handle_end(now, id);
+                self.drain_pool(now);
+                if !is_request {
+                    continue;
+                }
+            }
             let work = self.work[id as usize].take().expect("what ends on a node was started there");
             self.free_work.push(id as usize);
             self.fleet.handle_release(work.node);
@@ -358,6 +437,8 @@ impl<'a> Run<'a> {
             (busy, work) = (busy + usage.busy, work + usage.work);
         }
         self.outcome.series.push(Sample::new(now, &snapshot, busy, work));
+        let at_routes: usize = snapshot.routes.iter().map(|route| route.waiting).sum();
+        self.outcome.pool.extend(self.pool.as_ref().map(|pool| pool.second(at_routes as u32)));
         self.at(now + SAMPLE_EVERY, Event::Sample);
     }
 
@@ -409,6 +490,7 @@ impl<'a> Run<'a> {
     fn conclude(mut self, last: Instant) -> RunResult {
         self.sample(last);
         self.tally.close(last.max(Instant::ORIGIN + Duration::from_nanos(1)));
+        self.outcome.resident_moves = self.pool.take().map_or_else(Vec::new, |pool| pool.moves);
         self.outcome.trace = self.gate.trace().value();
         self.outcome.learned = self.gate.learned();
         self.outcome.knowledge = self.gate.knowledge();

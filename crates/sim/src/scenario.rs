@@ -2,13 +2,12 @@
 //! expected.
 
 use crate::node::{Machine, Pauses};
+use crate::pool::PoolSetup;
+use crate::threads::through;
 use std::collections::BTreeMap;
 use suimon_gate::{KindParams, Params, RouteMode};
 use suimon_model::{Duration, KindId, RouteId};
 use suimon_workload::{Arrivals, Journey, Workload};
-
-/// The most threads for which the bound is computed one by one: more hardly ever limit.
-const THREADS_LOOKED_AT: u32 = 400;
 
 /// One scenario, as it is played for each seed.
 #[derive(Clone, Debug)]
@@ -27,8 +26,11 @@ pub struct Scenario {
     pub steps: Vec<Vec<RouteId>>,
     /// The application's machine; all nodes are alike.
     pub machine: Machine,
-    /// How many nodes there are; at least 1.
+    /// How many nodes there are; at least 1, and exactly 1 with a pool.
     pub nodes: u32,
+    /// The resident workers that the application consists of; `None`: it takes any number of
+    /// requests at once.
+    pub pool: Option<PoolSetup>,
     /// What changes during the run, in order of time.
     pub changes: Vec<Change>,
     /// The gate in front.
@@ -288,7 +290,10 @@ impl SiteState {
         let elsewhere = per_session(|cost| cost.elsewhere).max(1e-12);
         let off_processor = elsewhere + per_session(|cost| cost.pauses.seconds());
         let memory = per_session(|cost| cost.cpu * cost.memory) / cpu;
-        let work = machine.work_per_second_max(memory) / cpu;
+        let work = match &scenario.pool {
+            Some(pool) => pool.best(machine, cpu, off_processor, memory),
+            None => machine.work_per_second_max(memory) / cpu,
+        };
         let threads =
             machine.threads.map_or(work, |threads| through(machine, threads, cpu, off_processor, memory));
         let connections = machine.connections.map_or(f64::INFINITY, |all| f64::from(all) / elsewhere);
@@ -338,31 +343,6 @@ impl SiteState {
     pub fn offered_share(&self, scenario: &Scenario) -> f64 {
         self.journeys(scenario).map(|(share, journey, _)| share * stays(journey)).sum()
     }
-}
-
-/// Returns the sessions per second that `threads` allow at the best concurrency. Each session needs
-/// a thread for `rest` seconds without the processor and for `cpu` seconds of work on it.
-///
-/// With k threads in use, n of them on the processor have the weight p(n) = restᵏ⁻ⁿ / (k − n)!
-/// · cpuⁿ / Π work(i), and complete work(n) / cpu sessions per second. This holds for any
-/// distribution of the times (a product form).
-fn through(machine: &Machine, threads: u32, cpu: f64, rest: f64, memory: f64) -> f64 {
-    let most = threads.min(THREADS_LOOKED_AT) as usize;
-    let work: Vec<f64> = (0..=most).map(|n| machine.work_per_second(n, n as f64 * memory)).collect();
-    let of = |k: usize| {
-        // p(n + 1) / p(n) = (k − n) / rest · cpu / work(n + 1); scaled in each step, so that
-        // nothing overflows.
-        let (mut weight, mut all, mut done) = (1.0_f64, 1.0, 0.0);
-        for n in 0..k {
-            weight *= (k - n) as f64 / rest * cpu / work[n + 1].max(1e-12);
-            (all, done) = (all + weight, done + weight * work[n + 1] / cpu);
-            if weight > 1e100 {
-                (weight, all, done) = (1.0, all / weight, done / weight);
-            }
-        }
-        done / all
-    };
-    (1..=most).map(of).fold(0.0, f64::max)
 }
 
 /// Returns the probability that a visitor stays to the end.

@@ -19,6 +19,7 @@
 //! - [`waiting_line`]: `waiting-line`, rules for a line whose people leave, simulated.
 //! - [`degradation_papers`]: `degradation-papers`, a light job beside heavy ones on four operating
 //!   systems, simulated beside the paper's own numbers.
+//! - [`workers_papers`]: `workers-papers`, how many resident workers are best, simulated.
 //! - [`degradation_tomcat`]: `degradation-tomcat`, the papers' jobs on a real Tomcat under wishes,
 //!   pauses and other gateways.
 //! - [`sqs`]: `sqs`, the figures of the paper, simulated at full size and measured on a real shop.
@@ -69,6 +70,7 @@ mod under_capacity;
 mod waiting_cost;
 mod waiting_line;
 mod waiting_memory;
+mod workers_papers;
 
 use std::process::ExitCode;
 
@@ -115,6 +117,8 @@ enum Experiment {
     Sqs(sqs::Options),
     #[command(name = "degradation-papers")]
     DegradationPapers(degradation_papers::Options),
+    #[command(name = "workers-papers")]
+    WorkersPapers(workers_papers::Options),
     #[command(name = "degradation-tomcat")]
     DegradationTomcat(degradation_tomcat::Options),
     #[command(name = "laws")]
@@ -159,6 +163,7 @@ fn main() -> ExitCode {
         Experiment::GatewayRestart(options) => gateway_restart::run(options),
         Experiment::SlowAnswers(options) => slow_answers::run(&options),
         Experiment::DegradationPapers(options) => degradation_papers::run(&options),
+        Experiment::WorkersPapers(options) => workers_papers::run(&options),
         Experiment::DegradationTomcat(options) => degradation_tomcat::run(&options),
         Experiment::Laws(options) => laws::run(&options),
         Experiment::AnySite(options) => any_site::run(&options),

@@ -68,6 +68,7 @@ fn draw(number: u64, rng: &mut Rng) -> Scenario {
         steps,
         machine: machine.clone(),
         nodes: 1,
+        pool: None,
         changes: vec![],
         gate,
         warm_up: Duration::from_secs(120),

@@ -242,6 +242,7 @@ fn assemble(name: SiteName, draft: &Draft, rng: &mut Rng) -> Option<Scenario> {
         steps,
         machine: draft.machine.clone(),
         nodes: 1,
+        pool: None,
         changes: draft.changes.iter().filter_map(change).collect(),
         gate: GateSetup {
             params: Params { cores: draft.machine.cores.ceil() as u32, ..Params::default() },

@@ -13,6 +13,9 @@ pub struct ResidentSample {
     pub running_max: u32,
     /// The share of the time in which all had one and others waited, 0 to 1.
     pub short: f64,
+    /// The share of the time in which requests waited although a worker was idle: a limit of what
+    /// may run holds them.
+    pub held: f64,
     /// Requests completed.
     pub completed: u64,
     /// Seconds that the oldest waiting request has waited; 0: none waits.

@@ -109,6 +109,7 @@ impl Host {
             starting: starting.ceil() as u32,
             running_max: running,
             short,
+            held: 0.0,
             completed: counted as u64,
             oldest_s: self.queue / capacity.max(1e-9),
             start_s: Some(self.start_s),
@@ -336,6 +337,32 @@ fn memory_is_never_exceeded_not_even_by_a_trial() {
 }
 
 #[test]
+fn memory_that_becomes_short_during_a_trial_of_fewer_is_not_exceeded_when_it_fails() {
+    let mut host = Host::of(5, false);
+    let is_trial =
+        |host: &Host| host.moves.last().is_some_and(|(_, moved)| moved.why == ResidentReason::TriesFewer);
+    while !is_trial(&host) {
+        host.play(1);
+        assert!(host.moves.len() < 100, "{}", host.told());
+    }
+    let fit = host.law.wanted() + 1;
+    host.fit = Some(fit);
+    for _ in 0..300 {
+        host.play(1);
+        assert!(host.law.wanted() <= fit, "{}", host.told());
+    }
+}
+
+#[test]
+fn workers_that_take_ten_seconds_to_start_are_tried_and_found() {
+    let mut host = Host::of(5, false);
+    host.start_s = 10.0;
+    host.play(600);
+    let share = host.play(1200) / best(p3, 1.0, MOST);
+    assert!(share >= 0.95, "{share}: {}", host.told());
+}
+
+#[test]
 fn swapping_makes_them_fewer_one_cut_after_the_other() {
     let mut host = Host::of(40, true);
     host.is_swapping = true;
@@ -368,4 +395,24 @@ fn a_request_that_waits_longer_than_a_start_takes_brings_one_more() {
     assert_eq!(ticks(&sample), None, "none of the workers answers");
     sample.completed = 1;
     assert_eq!(ticks(&sample), Some(ResidentMove { wanted: 5, why: ResidentReason::Waits }));
+}
+
+#[test]
+fn workers_that_a_limit_keeps_idle_go_within_seconds_though_requests_wait() {
+    let mut law = Residents::new(ResidentParams { initial: 100, ..shared(2) });
+    let mut now = Instant::ORIGIN;
+    for _ in 0..15 {
+        now += Duration::from_secs(1);
+        let ready = law.wanted();
+        let sample = ResidentSample {
+            ready,
+            idle: ready - 15,
+            running_max: 15,
+            held: 1.0,
+            completed: 40,
+            ..ResidentSample::default()
+        };
+        let _ = law.on_tick(now, 1.0, &sample);
+    }
+    assert_eq!(law.wanted(), 15);
 }

@@ -9,18 +9,22 @@ use suimon_model::{Instant, RouteId};
 const CALM_TICKS: u32 = 4;
 
 /// How many workers there are, and whether they were enough.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct WorkerSlots {
     /// Those that are ready; `None`: the application has none that are counted.
     ready: Option<u32>,
-    /// Ticks since a request lacked a worker.
+    /// Ticks since a request lacked nothing but a worker.
     calm: u32,
-    /// For the next report alone: ticks, and those at which a request lacked a worker.
+    /// While requests lack workers: how many were ready when that began, and the limits then.
+    bound: Option<(u32, Vec<u32>)>,
+    /// For the next report alone: ticks, those at which requests waited and all workers were taken,
+    /// and those at which they waited although one was free.
     ticks: u32,
     short: u32,
+    held: u32,
 }
 
-suimon_model::saved_struct!(WorkerSlots { ready, calm } without { ticks, short });
+suimon_model::saved_struct!(WorkerSlots { ready, calm, bound } without { ticks, short, held });
 
 impl WorkerSlots {
     /// Returns how many are ready, where they are counted.
@@ -38,9 +42,11 @@ impl WorkerSlots {
 /// What a pool is told of those who wait for its workers.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct WorkerShortage {
-    /// The share of the time since the last report in which all workers had a request and another
-    /// one lacked nothing but a worker: 0 to 1.
-    pub share: f64,
+    /// The share of the time since the last report in which requests waited and all workers were
+    /// taken, 0 to 1.
+    pub short: f64,
+    /// The share in which requests waited although a worker was free: a limit holds them.
+    pub held: f64,
     /// Seconds that the request has waited which would be next at its route, of all routes the
     /// longest.
     pub longest_wait: f64,
@@ -50,11 +56,14 @@ impl Gate {
     /// Says how many workers of a pool are ready; `None`: the application has no workers that are
     /// counted. Requests that are with a worker stay, also if there are fewer now.
     pub fn handle_workers(&mut self, now: Instant, ready: Option<u32>) {
-        if std::mem::replace(&mut self.workers.ready, ready) == ready {
+        let before = std::mem::replace(&mut self.workers.ready, ready);
+        if before == ready {
             return;
         }
-        self.workers.calm = CALM_TICKS;
-        self.cap_routes_by_workers();
+        if before.is_none() || ready.is_none() {
+            self.workers.calm = CALM_TICKS;
+            self.follow_workers();
+        }
         (0..self.routes.len()).for_each(|index| self.serve_route(now, RouteId(index as u32)));
         self.publish();
     }
@@ -63,12 +72,10 @@ impl Gate {
     pub fn take_worker_shortage(&mut self, now: Instant) -> WorkerShortage {
         let heads = self.routes.iter().filter_map(|route| self.requests.get(route.queue.head()?.1));
         let waits = heads.map(|request| now.secs_since(request.arrived));
-        let WorkerSlots { ticks, short, .. } = self.workers;
-        (self.workers.ticks, self.workers.short) = (0, 0);
-        WorkerShortage {
-            share: f64::from(short) / f64::from(ticks.max(1)),
-            longest_wait: waits.fold(0.0, f64::max),
-        }
+        let WorkerSlots { ticks, short, held, .. } = self.workers;
+        (self.workers.ticks, self.workers.short, self.workers.held) = (0, 0, 0);
+        let share = |of: u32| f64::from(of) / f64::from(ticks.max(1));
+        WorkerShortage { short: share(short), held: share(held), longest_wait: waits.fold(0.0, f64::max) }
     }
 
     /// Returns whether a worker is free, or none are counted. While the application does not answer
@@ -76,6 +83,11 @@ impl Gate {
     pub(super) fn has_worker(&self) -> bool {
         let is_free = |ready| self.in_application.count() < ready as usize;
         self.workers.ready.is_none_or(is_free) || self.away.is_on()
+    }
+
+    /// Returns whether all workers that are counted have a request.
+    pub fn lacks_worker(&self) -> bool {
+        !self.has_worker()
     }
 
     /// Returns whether workers are counted.
@@ -128,20 +140,36 @@ impl Gate {
         let lacks = |(index, route): (usize, &super::route_gate::Route)| {
             !route.queue.is_empty() && self.has_own_slot(RouteId(index as u32))
         };
-        let is_short = !self.has_worker() && self.routes.iter().enumerate().any(lacks);
-        let bound = self.workers.binds();
+        let is_free = self.has_worker();
+        let lacks_worker = !is_free && self.routes.iter().enumerate().any(lacks);
         self.workers.ticks = self.workers.ticks.saturating_add(1);
-        self.workers.short += u32::from(is_short);
-        self.workers.calm = if is_short { 0 } else { self.workers.calm.saturating_add(1) };
-        if bound != self.workers.binds() {
-            self.cap_routes_by_workers();
-        }
+        self.workers.short += u32::from(!is_free && self.waiting > 0);
+        self.workers.held += u32::from(is_free && self.waiting > 0);
+        self.workers.calm = if lacks_worker { 0 } else { self.workers.calm.saturating_add(1) };
+        self.follow_workers();
     }
 
-    fn cap_routes_by_workers(&mut self) {
-        let binds = self.workers.binds();
-        for route in (0..self.routes.len()).map(|index| RouteId(index as u32)) {
-            self.law.set_capped(route, binds || self.services.is_capped(route));
+    /// While requests lack workers, nothing is learned of limits, and where there are more workers
+    /// than when that began the limits are higher by as much: else they would hide whether more
+    /// workers complete more.
+    fn follow_workers(&mut self) {
+        let routes = || (0..self.routes.len()).map(|index| RouteId(index as u32));
+        let Some(ready) = self.workers.ready.filter(|_| self.workers.binds()) else {
+            if self.workers.bound.take().is_some() {
+                for route in routes() {
+                    self.law.set_capped(route, self.services.is_capped(route));
+                }
+            }
+            return;
+        };
+        if self.workers.bound.is_none() {
+            self.workers.bound = Some((ready, routes().map(|route| self.law.limit(route)).collect()));
+        }
+        let Some((then, limits)) = &self.workers.bound else { return };
+        let share = (f64::from(ready) / f64::from((*then).max(1))).max(1.0);
+        for (route, limit) in routes().zip(limits) {
+            self.law.set_capped(route, true);
+            self.law.set_limit(route, (share * f64::from(*limit)).ceil() as u32);
         }
     }
 }

@@ -55,7 +55,8 @@ pub(super) async fn keep_size(backend: Arc<Backend>, params: WorkersNodeParams, 
         let shortage = backend.keeper.worker_shortage();
         let completed = requests(&pool);
         let sample = ResidentSample {
-            short: shortage.share,
+            short: shortage.short,
+            held: shortage.held,
             oldest_s: shortage.longest_wait,
             completed: completed - std::mem::replace(&mut served, completed),
             ..counted(&sample)

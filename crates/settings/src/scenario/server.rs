@@ -4,18 +4,22 @@ use super::route_pattern;
 use crate::journey::values::Reader;
 use crate::known::KnownKeys;
 use crate::read::seen;
-use suimon_sim::{Cost, Curve, Efficiency, Machine, POINTS_MAX, Pauses, Route};
+use suimon_control::{DynamicParams, SizeLawKind};
+use suimon_sim::{Cost, Curve, Efficiency, Machine, POINTS_MAX, Pauses, PoolSetup, Route};
 use toml::{Table, Value};
 
 /// The most cores, speed and so on: far beyond any machine, and no infinities.
 const NUMBER_MAX: f64 = 1e6;
 /// The longest a request may take, in CPU or elsewhere.
 const SECONDS_MAX: f64 = 3600.0;
+/// The most workers of a pool.
+const WORKERS_MAX: u32 = suimon_sim::WORKERS_MAX as u32;
 /// The most pieces that the work of a request can be done in.
 const PIECES_MAX: u32 = 10_000;
 
-const SERVER: [&str; 10] = [
+const SERVER: [&str; 11] = [
     "nodes",
+    "pool",
     "cores",
     "speed",
     "sharing",
@@ -28,7 +32,7 @@ const SERVER: [&str; 10] = [
 ];
 /// What of it may change while it runs.
 const CHANGED_SERVER: &[&str] = {
-    let [_nodes, machine @ .., _routes] = &SERVER;
+    let [_nodes, _pool, machine @ .., _routes] = &SERVER;
     machine
 };
 const ROUTE: &[&str] = &[
@@ -44,6 +48,21 @@ const ROUTE: &[&str] = &[
     "pause",
 ];
 const PAUSE: &[&str] = &["before", "inside", "pieces", "after"];
+const POOL: &[&str] = &[
+    "law",
+    "workers",
+    "known",
+    "most",
+    "start",
+    "cached",
+    "beyond",
+    "memory",
+    "budget",
+    "machine",
+    "swap",
+    "spare_min",
+    "spare_max",
+];
 const EFFICIENCY: &[&str] =
     &["knee", "slope", "floor", "heap", "resting", "cost", "contention", "coherency", "best", "measured"];
 
@@ -51,6 +70,7 @@ const EFFICIENCY: &[&str] =
 pub(super) const TABLES: &[KnownKeys] = &[
     KnownKeys { path: "server", keys: &SERVER },
     KnownKeys { path: "server.efficiency", keys: EFFICIENCY },
+    KnownKeys { path: "server.pool", keys: POOL },
     KnownKeys { path: "server.route[]", keys: ROUTE },
     KnownKeys { path: "server.route[].pause", keys: PAUSE },
     KnownKeys { path: "change[]", keys: &["at", "server", "route", "weights"] },
@@ -94,6 +114,78 @@ impl Reader {
             machine.efficiency = self.efficiency(&format!("{key}.efficiency"), efficiency);
         }
         machine
+    }
+
+    /// Reads the resident workers of the application, if it has some.
+    pub(super) fn pool(&mut self, key: &str, value: Option<&Value>, nodes: u32) -> Option<PoolSetup> {
+        let table = value?.as_table()?;
+        if nodes > 1 {
+            self.faults.value("server.nodes", nodes, "1 where there is a pool");
+        }
+        let mut pool = PoolSetup::default();
+        for (name, into, low) in
+            [("workers", &mut pool.workers, 1), ("most", &mut pool.most, 1), ("cached", &mut pool.cached, 0)]
+        {
+            if let Some(value) = table.get(name) {
+                *into = self.whole_u32(&format!("{key}.{name}"), value, low, WORKERS_MAX);
+            }
+        }
+        for (name, into) in [("start", &mut pool.start), ("swap", &mut pool.swap)] {
+            if let Some(value) = table.get(name) {
+                *into = self.an_hour_at_most(&format!("{key}.{name}"), value);
+            }
+        }
+        for (name, into) in [("beyond", &mut pool.beyond), ("memory", &mut pool.memory)] {
+            if let Some(value) = table.get(name) {
+                *into = self.number(&format!("{key}.{name}"), value, 0.0, true, NUMBER_MAX);
+            }
+        }
+        for (name, into) in [("budget", &mut pool.budget), ("machine", &mut pool.machine)] {
+            *into =
+                table.get(name).map(|value| self.number(&format!("{key}.{name}"), value, 0.0, false, 1e9));
+        }
+        pool.is_known = table.get("known").is_some_and(|known| self.is_true(&format!("{key}.known"), known));
+        pool.law = self.size_law(key, table, &pool);
+        Some(pool)
+    }
+
+    /// Reads how the number of workers is found; `None`: they are not resident.
+    fn size_law(&mut self, key: &str, table: &Table, pool: &PoolSetup) -> Option<SizeLawKind> {
+        let Some(word) = table.get("law") else { return Some(SizeLawKind::Measured) };
+        match (word.as_str(), word.as_str().and_then(SizeLawKind::of)) {
+            (Some("cgi"), _) => None,
+            (_, Some(SizeLawKind::Fixed(_))) => Some(SizeLawKind::Fixed(pool.workers)),
+            (_, Some(SizeLawKind::Dynamic(_))) => {
+                let mut number = |name: &str, default: u32| {
+                    let number = |value| self.whole_u32(&format!("{key}.{name}"), value, 1, WORKERS_MAX);
+                    table.get(name).map_or(default, number)
+                };
+                let DynamicParams { spare_min, spare_max, .. } = DynamicParams::default();
+                Some(SizeLawKind::Dynamic(DynamicParams {
+                    start: pool.workers,
+                    spare_min: number("spare_min", spare_min),
+                    spare_max: number("spare_max", spare_max),
+                    most: pool.most,
+                }))
+            }
+            (_, Some(law)) => Some(law),
+            (_, None) => {
+                let words: Vec<&str> = SizeLawKind::CHOICES.iter().map(|choice| choice.word).collect();
+                self.faults.value(
+                    format!("{key}.law"),
+                    seen(word),
+                    format!("one of {}, cgi", words.join(", ")),
+                );
+                None
+            }
+        }
+    }
+
+    fn is_true(&mut self, key: &str, value: &Value) -> bool {
+        value.as_bool().unwrap_or_else(|| {
+            self.faults.value(key, seen(value), "true or false");
+            false
+        })
     }
 
     /// Reads how many there may be at once; `"unbounded"`: no end.

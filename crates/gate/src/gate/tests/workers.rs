@@ -71,7 +71,7 @@ fn requests_do_not_wait_for_workers_of_an_application_that_does_not_answer() {
 }
 
 #[test]
-fn a_shortage_is_told_where_requests_lack_nothing_but_a_worker() {
+fn a_shortage_is_told_as_one_of_workers_or_of_limits() {
     let (mut gate, route, _) = fixed(2);
     let pass = |gate: &mut Gate, from: f64| {
         (1..=4).for_each(|tick| gate.handle_timeout(at(from + 0.25 * f64::from(tick))));
@@ -80,14 +80,11 @@ fn a_shortage_is_told_where_requests_lack_nothing_but_a_worker() {
     (0..4).for_each(|_| arrive(&mut gate, at(0.0), route));
     pass(&mut gate, 0.0);
     let told = gate.take_worker_shortage(at(1.0));
-    assert_eq!(told, WorkerShortage { share: 0.0, longest_wait: 1.0 }, "they wait for the route's limit");
-    gate.handle_workers(at(1.0), Some(1));
-    assert_eq!(started(&mut gate).len(), 2);
+    assert_eq!(told, WorkerShortage { short: 0.0, held: 1.0, longest_wait: 1.0 }, "the limit holds them");
+    gate.handle_workers(at(1.0), Some(2));
     pass(&mut gate, 1.0);
-    assert!(gate.take_worker_shortage(at(2.0)).share < 0.01, "the limit is reached, too");
-    let other = gate.declare_route(at(2.0), RouteMode::Fixed(Limit::of(8)));
-    arrive(&mut gate, at(2.0), other);
-    pass(&mut gate, 2.0);
-    assert!(gate.take_worker_shortage(at(3.0)).share > 0.99);
-    assert!(gate.take_worker_shortage(at(3.0)).share < 0.01, "each report begins anew");
+    let told = gate.take_worker_shortage(at(2.0));
+    assert_eq!(told, WorkerShortage { short: 1.0, held: 0.0, longest_wait: 2.0 });
+    let again = gate.take_worker_shortage(at(2.0));
+    assert_eq!((again.short, again.held), (0.0, 0.0), "each report begins anew");
 }
