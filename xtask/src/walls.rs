@@ -272,7 +272,7 @@ const CRATES: &[Crate] = &[
             "suimon-waiting-room",
             "suimon-workload",
         ],
-        tests_know: &[],
+        tests_know: &["suimon-store"],
         others: Others::AnyBut(&[]),
     },
     // Beside the product.

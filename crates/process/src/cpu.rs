@@ -25,6 +25,16 @@ pub fn process_time(pid: u32) -> io::Result<Duration> {
     ticks_of(&stat).map(time).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
+/// Returns the CPU time that process `pid` has used, with that of its children that have ended and
+/// were waited for, in steps of 1/100 s.
+///
+/// # Errors
+/// There is no such process, or the system does not report it.
+pub fn family_time(pid: u32) -> io::Result<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    ticks_in(&stat, 4).map(time).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
 /// Returns the CPU time that this thread has used, to the nanosecond.
 pub fn thread_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
@@ -46,13 +56,22 @@ fn time(ticks: u64) -> Duration {
     TICK.saturating_mul(u32::try_from(ticks).unwrap_or(u32::MAX))
 }
 
-/// Returns the sum of fields 14 and 15. They are counted after the name, which may contain
-/// anything.
 fn ticks_of(stat: &str) -> Option<u64> {
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
-    let user: u64 = fields.next()?.parse().ok()?;
-    let system: u64 = fields.next()?.parse().ok()?;
-    Some(user + system)
+    ticks_in(stat, 2)
+}
+
+/// Returns the sum of so many fields from field 14 on: two of the process, two of its children.
+/// They are counted after the name, which may contain anything.
+fn ticks_in(stat: &str, fields: usize) -> Option<u64> {
+    let all: Vec<u64> = stat
+        .rsplit_once(')')?
+        .1
+        .split_whitespace()
+        .skip(11)
+        .take(fields)
+        .map_while(|field| field.parse().ok())
+        .collect();
+    (all.len() == fields).then(|| all.iter().sum())
 }
 
 /// Returns busy and stolen ticks. Fields: user nice system idle iowait irq softirq steal; guests
@@ -73,6 +92,8 @@ mod tests {
     fn a_process_name_with_blanks_and_brackets_does_not_shift_the_fields() {
         let stat = "42 (my (odd) name) S 1 42 42 0 -1 4194560 100 0 0 0 250 30 0 0 20 0 1 0 5 6 7";
         assert_eq!(ticks_of(stat), Some(280));
+        assert_eq!(ticks_in(stat, 4), Some(280));
+        assert_eq!(ticks_in(&stat.replace(" 250 30 0 0 ", " 250 30 7 4 "), 4), Some(291));
         assert_eq!(time(280), Duration::from_millis(2800));
         assert_eq!(ticks_of("42 (cut"), None);
     }

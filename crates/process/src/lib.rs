@@ -7,9 +7,11 @@
 //! - [`Preparation`]: what a process does before it becomes its program; [`find_user`]: whose rights
 //!   it may have.
 //! - [`cpu`]: CPU time of processes and cores.
+//! - [`group`]: what a process has started, and how to end all of it.
 //! - [`allowed_cores`], [`stay_on`]: the cores for this thread and everything it starts.
 
 pub mod cpu;
+pub mod group;
 mod preparation;
 mod user;
 

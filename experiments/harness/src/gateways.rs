@@ -17,7 +17,7 @@ pub(crate) const START_PATIENCE: Duration = Duration::from_secs(20);
 /// How long a graceful shutdown may take.
 const END_PATIENCE: Duration = Duration::from_secs(60);
 /// Descriptors of a gateway: as many as most machines allow.
-const DESCRIPTORS: u32 = 20_000;
+pub(crate) const DESCRIPTORS: u32 = 20_000;
 
 /// A setup between crowd and application.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]

@@ -23,10 +23,12 @@
 //! - [`degradation_tomcat`]: `degradation-tomcat`, the papers' jobs on a real Tomcat under wishes,
 //!   pauses and other gateways.
 //! - [`sqs`]: `sqs`, the figures of the paper, simulated at full size and measured on a real shop.
+//! - [`workers_real`]: `workers-real`, how many resident workers PHP and Python need, and what
+//!   servers make of it that choose the number.
 //! - [`sim`]: `sim`, `suimon sim` with external laws and generated sites.
 //!
 //! Beneath them, on `suimon-process`: `cpu`, `machine`, `apps`, `gateways`, `crowd`,
-//! `journey`, `bound`, `observe`, `memory`; and `data`, `figures`, `clock`.
+//! `journey`, `bound`, `observe`, `memory`, `workspace`, `database`, `workers`; and `data`, `figures`, `clock`.
 //!
 //! Exit codes: 0 done and it holds, 1 it does not or something failed while running, 2 wrong usage.
 
@@ -39,6 +41,7 @@ mod common;
 mod cpu;
 mod crowd;
 mod data;
+mod database;
 mod degradation_papers;
 mod degradation_tomcat;
 mod figures;
@@ -70,7 +73,10 @@ mod under_capacity;
 mod waiting_cost;
 mod waiting_line;
 mod waiting_memory;
+mod workers;
 mod workers_papers;
+mod workers_real;
+mod workspace;
 
 use std::process::ExitCode;
 
@@ -145,6 +151,10 @@ enum Experiment {
     UnderAttack(under_attack::Options),
     #[command(name = "under-attack-attackers", hide = true)]
     Attackers(under_attack::AttackOptions),
+    #[command(name = "workers-real")]
+    WorkersReal(workers_real::Options),
+    #[command(name = "workers-guard", hide = true)]
+    WorkersGuard(workspace::GuardOptions),
     #[command(name = "proxy-cost-backend", hide = true)]
     Backend(proxy_cost::BackendOptions),
     #[command(name = "proxy-cost-load", hide = true)]
@@ -177,6 +187,8 @@ fn main() -> ExitCode {
         Experiment::SlowClientsLoad(options) => slow_clients::run_load(&options),
         Experiment::UnderAttack(options) => under_attack::run(&options),
         Experiment::Attackers(options) => under_attack::run_attackers(&options),
+        Experiment::WorkersReal(options) => workers_real::run(&options),
+        Experiment::WorkersGuard(options) => workspace::guard(&options),
         Experiment::Sim(options) => return sim::run(&options),
         Experiment::Sqs(options) => sqs::run(options),
     };

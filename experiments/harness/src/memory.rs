@@ -27,12 +27,19 @@ pub(crate) fn memory(pid: u32) -> Result<Memory> {
     memory_in(&text).ok_or("not understood").trouble(path)
 }
 
+/// Returns the proportional set size of process `pid`, KB: memory that several processes share
+/// counts in equal parts for each. `None` if the process has ended.
+pub(crate) fn proportional_kb(pid: u32) -> Option<u64> {
+    field(&fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?, "Pss")
+}
+
 fn memory_in(rollup: &str) -> Option<Memory> {
-    let field = |name: &str| {
-        let line = rollup.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-        line.split_whitespace().next()?.parse().ok()
-    };
-    Some(Memory { resident_kb: field("Rss")?, anonymous_kb: field("Anonymous")? })
+    Some(Memory { resident_kb: field(rollup, "Rss")?, anonymous_kb: field(rollup, "Anonymous")? })
+}
+
+fn field(rollup: &str, name: &str) -> Option<u64> {
+    let line = rollup.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    line.split_whitespace().next()?.parse().ok()
 }
 
 #[cfg(test)]
