@@ -62,6 +62,8 @@ struct Shared {
     /// Wakes the supervisor when something is to be done.
     hurry: Notify,
     count: watch::Sender<WorkersCount>,
+    /// How many requests may be let in: apart, as it does not change with each request.
+    gated: watch::Sender<usize>,
 }
 
 struct State {
@@ -99,8 +101,8 @@ impl Pool {
             last_words: String::new(),
         };
         let (params, state) = (Arc::new(params), Mutex::new(state));
-        let (hurry, count) = (Notify::new(), watch::Sender::default());
-        Pool { shared: Arc::new(Shared { origin, params, state, hurry, count }) }
+        let (hurry, count, gated) = (Notify::new(), watch::Sender::default(), watch::Sender::default());
+        Pool { shared: Arc::new(Shared { origin, params, state, hurry, count, gated }) }
     }
 
     /// Returns what the pool was told before it started.
@@ -170,6 +172,11 @@ impl Pool {
     /// Returns a receiver that holds how many workers are in which state, and is notified of changes.
     pub fn watch(&self) -> watch::Receiver<WorkersCount> {
         self.shared.count.subscribe()
+    }
+
+    /// Returns a receiver that holds how many requests may be let in, and is notified of changes.
+    pub fn watch_gated(&self) -> watch::Receiver<usize> {
+        self.shared.gated.subscribe()
     }
 
     /// Returns the numbers that a law of the pool's size needs, and begins to count anew what is
@@ -253,6 +260,10 @@ impl Pool {
         self.shared.count.send_if_modified(|was| {
             let count = self.count();
             std::mem::replace(was, count) != count
+        });
+        self.shared.gated.send_if_modified(|was| {
+            let gated = self.count().gated();
+            std::mem::replace(was, gated) != gated
         });
     }
 }

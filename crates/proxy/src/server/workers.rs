@@ -16,12 +16,12 @@ const EVERY: Duration = Duration::from_secs(1);
 /// Tells the gate how many workers are ready, whenever that changes.
 pub(super) async fn tell_gate(backend: Arc<Backend>) {
     let Some(pool) = backend.upstream.pool() else { return };
-    let mut counts = pool.watch();
+    let mut gated = pool.watch_gated();
     loop {
-        let ready = counts.borrow_and_update().gated();
+        let ready = *gated.borrow_and_update();
         backend.keeper.workers(u32::try_from(ready).unwrap_or(u32::MAX));
         // The pool is the backend's, so it is there.
-        if counts.wait_for(|count| count.gated() != ready).await.is_err() {
+        if gated.changed().await.is_err() {
             return;
         }
     }
