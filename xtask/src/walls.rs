@@ -247,7 +247,14 @@ const CRATES: &[Crate] = &[
     },
     Crate {
         name: "suimon-admin",
-        knows: &["suimon-gate", "suimon-line", "suimon-model", "suimon-params", "suimon-proxy"],
+        knows: &[
+            "suimon-fleet",
+            "suimon-gate",
+            "suimon-line",
+            "suimon-model",
+            "suimon-params",
+            "suimon-proxy",
+        ],
         tests_know: &[],
         others: Others::AnyBut(&["toml", "clap"]),
     },

@@ -7,9 +7,11 @@ use crate::{Source, metrics};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::time::Duration;
+use suimon_fleet::workers::{WorkersCount, WorkersTotals};
 use suimon_gate::{Amount, KindView, RouteView, ServiceStanding, ServiceView, ServiceWish, Snapshot};
 use suimon_model::{Instant, NodeId, Reason, RouteId};
 use suimon_proxy::{LearnedView, LineCommand, LineCounts, LineError, LineReport};
+use suimon_proxy::{PoolCommand, PoolError, PoolReport, PoolStatus};
 use suimon_proxy::{RouteReport, Times, UpstreamNodeView, View};
 
 /// What stands above the table.
@@ -203,6 +205,28 @@ impl Source for OneOfEverything {
 
     fn invite(&self, _: Option<&str>, _: usize, _: Duration) -> Result<Vec<String>, LineError> {
         Ok(Vec::new())
+    }
+
+    fn pools(&self, _: u64) -> Vec<PoolReport> {
+        let status = PoolStatus {
+            name: "shop".into(),
+            wanted: 1,
+            count: WorkersCount::default(),
+            generation: 0,
+            totals: WorkersTotals::default(),
+            unhealthy: None,
+            worker_bytes: Some(1),
+            fit: None,
+            start_s: Some(1.0),
+            start_cpu_s: None,
+            last_move: None,
+            workers: Vec::new(),
+        };
+        vec![PoolReport { status, law: "measured", fixed: None, most: 1, changes: Vec::new() }]
+    }
+
+    fn command_pool(&self, _: Option<&str>, _: PoolCommand) -> Result<(), PoolError> {
+        Ok(())
     }
 
     fn is_draining(&self) -> bool {

@@ -1,4 +1,5 @@
-//! The operator's listener: metrics, state, health, and what an operator says to the waiting room.
+//! The operator's listener: metrics, state, health, and what an operator says to the waiting room
+//! and to the pools of workers.
 //!
 //! | path | what |
 //! |---|---|
@@ -6,6 +7,7 @@
 //! | `/api/state` | everything at one moment as JSON: [`State`] |
 //! | `/api/learned` | what was learned of visitors and application, as JSON: [`Learned`] |
 //! | `/api/waiting-room` | the lines, as JSON: [`LineState`]; and by POST what they are told: [`LineRequest`] |
+//! | `/api/pool` | the pools of workers, as JSON: [`PoolAnswer`]; and by POST what they are told: [`PoolRequest`] |
 //! | `/healthz` | 200 as long as the process answers |
 //! | `/readyz` | 200 if new visitors should be sent here; else 503 and why |
 //!
@@ -20,6 +22,7 @@ mod learned;
 mod listener;
 mod metrics;
 mod names;
+mod pool;
 mod process;
 mod routes;
 mod services;
@@ -35,7 +38,11 @@ pub use learned::{
     LearnedVisits,
 };
 pub use listener::CONNECTIONS_MAX;
-pub use names::{LEARNED_PATH, STATE_PATH, WAITING_ROOM_PATH};
+pub use names::{LEARNED_PATH, POOL_PATH, STATE_PATH, WAITING_ROOM_PATH};
+pub use pool::{
+    Auto, PoolAnswer, PoolChangeState, PoolDetails, PoolOrder, PoolRequest, PoolSize, PoolState, PoolTotals,
+    WorkerState,
+};
 pub use routes::{Params, serve};
 pub use services::ServiceState;
 pub use state::{
@@ -49,6 +56,7 @@ pub use waiting_room::{INVITES_MAX, LineAnswer, LineOrder, LineRequest, LineStat
 use std::time::Duration;
 use suimon_proxy::UpstreamNodeView;
 use suimon_proxy::{LearnedView, LineCommand, LineError, LineReport, View};
+use suimon_proxy::{PoolCommand, PoolError, PoolReport};
 
 /// The source of the numbers.
 pub trait Source: Send + Sync + 'static {
@@ -70,6 +78,14 @@ pub trait Source: Send + Sync + 'static {
     /// # Errors
     /// As `command_line` does.
     fn invite(&self, kind: Option<&str>, count: usize, life: Duration) -> Result<Vec<String>, LineError>;
+    /// Returns every pool of workers, with what has happened since the change of this number, which is
+    /// left out; they count up from 1.
+    fn pools(&self, since: u64) -> Vec<PoolReport>;
+    /// Does what an operator says to the pool of this name, or to all.
+    ///
+    /// # Errors
+    /// If there is no such pool, or it cannot have so many workers.
+    fn command_pool(&self, name: Option<&str>, command: PoolCommand) -> Result<(), PoolError>;
     /// Returns whether the gateway is shutting down.
     fn is_draining(&self) -> bool;
 }

@@ -4,7 +4,9 @@
 use crate::names;
 use crate::text::{Exposition, Family, Labels, Metric};
 use crate::{Source, process, state};
+use suimon_fleet::workers::{EndReason, WorkerState};
 use suimon_gate::{Amount, ServiceView};
+use suimon_proxy::PoolReport;
 use suimon_proxy::UpstreamNodeView;
 use suimon_proxy::{BUCKETS, LineCounts, RouteReport, Times, View, WAIT_BUCKETS};
 
@@ -25,6 +27,7 @@ pub(crate) fn render(source: &dyn Source, version: &str) -> String {
     line_waits(&mut out, &view);
     line_answers(&mut out, &view);
     of_nodes(&mut out, &nodes);
+    pools(&mut out, &source.pools(u64::MAX));
     if let Some(usage) = process::usage() {
         out.single(names::CPU, usage.cpu_seconds);
         out.single(names::MEMORY, usage.resident_bytes as f64);
@@ -276,6 +279,48 @@ fn of_nodes(out: &mut Exposition, nodes: &[UpstreamNodeView]) {
     each(names::NODE_IN_FLIGHT, |node| f64::from(node.in_flight));
     each(names::NODE_PICKED, |node| node.picked as f64);
     each(names::NODE_CONNECTIONS, |node| node.connections as f64);
+}
+
+fn pools(out: &mut Exposition, pools: &[PoolReport]) {
+    let mut workers = out.family(names::POOL_WORKERS);
+    for pool in pools {
+        let count = &pool.status.count;
+        for (state, count) in [
+            (WorkerState::Starting, count.starting),
+            (WorkerState::Idle, count.idle),
+            (WorkerState::Busy, count.busy),
+            (WorkerState::Unsure, count.unsure),
+            (WorkerState::Stopping, count.stopping),
+        ] {
+            workers.value(&[("pool", &pool.status.name), ("state", state.code())], count as f64);
+        }
+    }
+    let mut ended = out.family(names::POOL_ENDED);
+    for pool in pools {
+        for why in EndReason::ALL {
+            let labels = [("pool", &*pool.status.name), ("reason", why.code())];
+            ended.value(&labels, pool.status.totals.ended_by(why) as f64);
+        }
+    }
+    let mut each = |metric: Metric, value: fn(&PoolReport) -> Option<f64>| {
+        let mut family = out.family(metric);
+        for pool in pools {
+            if let Some(value) = value(pool) {
+                family.value(&[("pool", &pool.status.name)], value);
+            }
+        }
+    };
+    each(names::POOL_WANTED, |pool| Some(pool.status.wanted as f64));
+    each(names::POOL_HEALTHY, |pool| Some(flag(pool.status.unhealthy.is_none())));
+    each(names::POOL_STARTS, |pool| Some(pool.status.totals.starts as f64));
+    each(names::POOL_FAILED_STARTS, |pool| Some(pool.status.totals.failed_starts as f64));
+    each(names::POOL_DEATHS, |pool| Some(pool.status.totals.deaths as f64));
+    each(names::POOL_REQUESTS, |pool| Some(pool.status.totals.requests as f64));
+    each(names::POOL_MEMORY, |pool| {
+        Some(pool.status.workers.iter().map(|worker| worker.memory).sum::<u64>() as f64)
+    });
+    each(names::POOL_WORKER_MEMORY, |pool| pool.status.worker_bytes.map(|bytes| bytes as f64));
+    each(names::POOL_START, |pool| pool.status.start_s);
 }
 
 fn flag(holds: bool) -> f64 {

@@ -11,6 +11,8 @@ pub const STATE_PATH: &str = "/api/state";
 pub const LEARNED_PATH: &str = "/api/learned";
 /// Where the lines are shown, and commanded by their operator.
 pub const WAITING_ROOM_PATH: &str = "/api/waiting-room";
+/// Where the pools of workers are shown, and commanded by their operator.
+pub const POOL_PATH: &str = "/api/pool";
 /// Where the process answers that it lives, ...
 pub(crate) const HEALTH_PATH: &str = "/healthz";
 /// ... and that new visitors should be sent here.
@@ -115,6 +117,19 @@ metrics! {
     NODE_IN_FLIGHT = Gauge "suimon_node_in_flight_requests", "Requests at the node.";
     NODE_PICKED = Counter "suimon_node_picked_requests_total", "Requests sent to the node.";
     NODE_CONNECTIONS = Gauge "suimon_node_connections", "Connections kept open to the node.";
+
+    // By pool of workers.
+    POOL_WORKERS = Gauge "suimon_pool_workers", "Workers of the pool by state: starting, idle, busy, unsure (its request was cancelled, and it is not known to be idle) or stopping.";
+    POOL_WANTED = Gauge "suimon_pool_wanted", "Workers that should be resident, as the law of the pool's size says, or an operator.";
+    POOL_HEALTHY = Gauge "suimon_pool_healthy", "1 unless so many starts have failed in a row that there is no worker.";
+    POOL_STARTS = Counter "suimon_pool_starts_total", "Starts of workers, failed ones, too.";
+    POOL_FAILED_STARTS = Counter "suimon_pool_failed_starts_total", "Failed starts of workers.";
+    POOL_DEATHS = Counter "suimon_pool_deaths_total", "Workers that were ready and ended unasked.";
+    POOL_ENDED = Counter "suimon_pool_ended_total", "Workers ended or replaced by reason: surplus (fewer are wanted), requests, age, memory (as much as a worker may have), reload, stuck (no answer in time), cancelled (not idle in time after it), not_ready (in time) or squatted (another process has its port).";
+    POOL_REQUESTS = Counter "suimon_pool_requests_total", "Requests that a worker has answered to the end.";
+    POOL_MEMORY = Gauge "suimon_pool_memory_bytes", "Memory of all workers of the pool.";
+    POOL_WORKER_MEMORY = Gauge "suimon_pool_worker_memory_bytes", "Memory that nearly every worker takes at most; absent while unknown.";
+    POOL_START = Gauge "suimon_pool_start_seconds", "Time from the start of a worker until it takes requests, the median of the last starts; absent while unknown.";
 
     // The process, by the names Prometheus' own clients use.
     CPU = Counter "process_cpu_seconds_total", "Processor time used, user and system.";

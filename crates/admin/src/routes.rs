@@ -5,6 +5,7 @@ use crate::guard::guard;
 use crate::learned::Learned;
 use crate::listener::Bounded;
 use crate::names;
+use crate::pool::{PoolAnswer, PoolDetails, PoolRequest};
 use crate::state::{self, State, not_ready_because};
 use crate::verdict::SituationClock;
 use crate::waiting_room::{INVITES_MAX, LineAnswer, LineOrder, LineRequest, LineState};
@@ -22,6 +23,7 @@ use std::future::Future;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
+use suimon_proxy::PoolError;
 use tokio::net::TcpListener;
 
 /// What the operator's listener is told before it starts.
@@ -31,13 +33,13 @@ pub struct Params {
     pub hosts: Vec<String>,
     /// Version of the gateway, to be shown.
     pub version: String,
-    /// Whether any client that reaches it may command the waiting room: to be so on loopback alone,
-    /// as there is no password.
+    /// Whether any client that reaches it may command the waiting room and the pools: to be so on
+    /// loopback alone, as there is no password.
     pub takes_commands: bool,
 }
 
 /// Every path, with what is there.
-const PATHS: [(&str, &str); 6] = [
+const PATHS: [(&str, &str); 7] = [
     (names::METRICS_PATH, "numbers, for Prometheus"),
     (names::STATE_PATH, "current state as JSON; `suimon status` prints it"),
     (
@@ -48,6 +50,7 @@ const PATHS: [(&str, &str); 6] = [
         names::WAITING_ROOM_PATH,
         "the waiting room's lines, as JSON; `suimon waiting-room` shows and commands them",
     ),
+    (names::POOL_PATH, "pools of workers, as JSON; `suimon pool` shows and commands them"),
     (names::HEALTH_PATH, "200 as long as the process answers"),
     (names::READY_PATH, "200 if the gateway is ready for new visitors"),
 ];
@@ -69,6 +72,14 @@ struct History {
 }
 
 impl Shown {
+    /// Returns what is answered to a command that `suimon COMMAND` gives, if none is taken.
+    fn refuses_commands(&self, command: &str) -> Option<Response> {
+        let why = format!(
+            "commands are accepted on loopback only, because this listener has no authentication: run `suimon {command}` on the gateway's machine, with admin.listen on 127.0.0.1\n"
+        );
+        (!self.takes_commands).then(|| (StatusCode::FORBIDDEN, why).into_response())
+    }
+
     /// Takes note of the state, each second.
     async fn watch(self) {
         let mut ticks = tokio::time::interval(Duration::from_secs_f64(EVERY_S));
@@ -116,6 +127,7 @@ fn router(hosts: Arc<[String]>, shown: Shown) -> Router {
         .route(names::STATE_PATH, get(state))
         .route(names::LEARNED_PATH, get(learned))
         .route(names::WAITING_ROOM_PATH, get(lines).post(command_lines))
+        .route(names::POOL_PATH, get(pools).post(command_pools))
         .route(names::HEALTH_PATH, get(async || "ok\n"))
         .route(names::READY_PATH, get(readyz))
         .fallback(async || (StatusCode::NOT_FOUND, "not found; / lists all paths\n"))
@@ -137,17 +149,17 @@ async fn metrics(extract::State(shown): extract::State<Shown>) -> Response {
     (content_type, crate::metrics::render(&*shown.source, &shown.version)).into_response()
 }
 
-/// What may be asked of the state.
+/// What may be asked of the state, and of the pools.
 #[derive(Deserialize)]
-struct StateQuery {
-    /// Decisions up to this one are known already.
+struct SinceQuery {
+    /// Decisions or changes up to this one are known already.
     #[serde(default)]
     since: u64,
 }
 
 async fn state(
     extract::State(shown): extract::State<Shown>,
-    extract::Query(StateQuery { since }): extract::Query<StateQuery>,
+    extract::Query(SinceQuery { since }): extract::Query<SinceQuery>,
 ) -> Json<State> {
     let mut memory = shown.memory.lock().unwrap_or_else(PoisonError::into_inner);
     let History { windows, verdicts } = &mut *memory;
@@ -167,9 +179,8 @@ async fn command_lines(
     extract::State(shown): extract::State<Shown>,
     request: Result<Json<LineRequest>, JsonRejection>,
 ) -> Response {
-    if !shown.takes_commands {
-        let why = "commands are accepted on loopback only, because this listener has no authentication: run `suimon waiting-room` on the gateway's machine, with admin.listen on 127.0.0.1\n";
-        return (StatusCode::FORBIDDEN, why).into_response();
+    if let Some(refusal) = shown.refuses_commands("waiting-room") {
+        return refusal;
     }
     let LineRequest { kind, order } = match request {
         Ok(Json(request)) => request,
@@ -198,6 +209,42 @@ async fn command_lines(
 
 fn answer(shown: &Shown, invitations: Vec<String>) -> LineAnswer {
     LineAnswer { lines: shown.source.lines().into_iter().map(LineState::of).collect(), invitations }
+}
+
+async fn pools(
+    extract::State(shown): extract::State<Shown>,
+    extract::Query(SinceQuery { since }): extract::Query<SinceQuery>,
+) -> Json<PoolAnswer> {
+    Json(pools_since(&shown, since))
+}
+
+async fn command_pools(
+    extract::State(shown): extract::State<Shown>,
+    request: Result<Json<PoolRequest>, JsonRejection>,
+) -> Response {
+    if let Some(refusal) = shown.refuses_commands("pool") {
+        return refusal;
+    }
+    let PoolRequest { pool, order } = match request {
+        Ok(Json(request)) => request,
+        Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
+    };
+    match shown.source.command_pool(pool.as_deref(), order.command()) {
+        Ok(()) => Json(pools_since(&shown, 0)).into_response(),
+        Err(error @ PoolError::NoSuch(_)) => (StatusCode::NOT_FOUND, format!("{error}\n")).into_response(),
+        Err(error @ (PoolError::Size(_) | PoolError::Memory(_))) => {
+            (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response()
+        }
+    }
+}
+
+fn pools_since(shown: &Shown, since: u64) -> PoolAnswer {
+    let view = shown.source.view();
+    let now = state::now_unix();
+    let started_at = now - view.uptime.as_secs_f64();
+    let pools = shown.source.pools(since);
+    let pools = pools.iter().map(|pool| PoolDetails::of(pool, &view, started_at)).collect();
+    PoolAnswer { now, pools }
 }
 
 async fn readyz(extract::State(shown): extract::State<Shown>) -> Response {

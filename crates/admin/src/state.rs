@@ -3,6 +3,7 @@
 //! These structs are the wire's own: names here stay while those inside may change.
 
 use crate::Source;
+use crate::pool::PoolState;
 use crate::services::{self, ServiceState};
 use crate::verdict::{self, SituationClock, Verdict};
 use crate::waiting_room::LineState;
@@ -56,6 +57,9 @@ pub struct State {
     pub route_times_window_seconds: f64,
     /// Every node of the application.
     pub nodes: Vec<NodeState>,
+    /// Every pool of workers; empty where none is declared.
+    #[serde(default)]
+    pub pools: Vec<PoolState>,
     /// The last decisions, oldest first; with `?since=ID`, those after that one.
     pub decisions: Vec<DecisionState>,
 }
@@ -408,6 +412,9 @@ impl State {
             ungated: route_state(&view.ungated, &windows.route_times(&view.ungated, &view, None)),
             route_times_window_seconds: windows.route_seconds(&view),
             nodes: node_states,
+            pools: (source.pools(u64::MAX).iter())
+                .map(|report| PoolState::of(report, &view, started_at))
+                .collect(),
             decisions: decisions(&view, started_at, since),
         }
     }
@@ -663,6 +670,7 @@ pub(crate) mod tests {
     use suimon_gate::Snapshot;
     use suimon_model::{Instant, NodeId};
     use suimon_proxy::{LearnedView, LineCommand, LineError, LineReport};
+    use suimon_proxy::{PoolCommand, PoolError, PoolReport};
 
     /// A gateway at one moment: 24 sessions are under way.
     pub(crate) struct Still {
@@ -729,6 +737,14 @@ pub(crate) mod tests {
 
         fn invite(&self, _: Option<&str>, _: usize, _: Duration) -> Result<Vec<String>, LineError> {
             Ok(vec![])
+        }
+
+        fn pools(&self, _: u64) -> Vec<PoolReport> {
+            vec![]
+        }
+
+        fn command_pool(&self, _: Option<&str>, _: PoolCommand) -> Result<(), PoolError> {
+            Ok(())
         }
 
         fn is_draining(&self) -> bool {

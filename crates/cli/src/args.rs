@@ -1,5 +1,9 @@
 //! The command line of `suimon`, with its help texts.
 
+mod pool;
+
+pub(crate) use pool::{Pool, PoolCommand, PoolOf, Workers};
+
 use crate::demo::Demo;
 use crate::profile::Profile;
 use crate::sim::Sim;
@@ -44,6 +48,8 @@ pub(crate) enum Command {
     Status(Status),
     /// Show or control the lines of a running gateway, or preview the waiting page.
     WaitingRoom(WaitingRoom),
+    /// Show or command the pools of workers of a running gateway.
+    Pool(Pool),
     /// Play visitors over real HTTP and report what they experience.
     Crowd(Crowd),
     /// Load a site to find how much each of two services slows down as load rises.
@@ -175,7 +181,7 @@ pub(crate) struct WaitingRoom {
 #[derive(Subcommand, Debug)]
 pub(crate) enum Waiting {
     /// Show every line.
-    Status(LineAt),
+    Status(GatewayAt),
     /// Stop admissions for now. Positions are kept, and tickets are still issued.
     Pause(LineOf),
     /// Resume admissions after a pause or a close.
@@ -224,7 +230,7 @@ pub(crate) enum Waiting {
 
 /// Where the gateway is.
 #[derive(Args, Debug)]
-pub(crate) struct LineAt {
+pub(crate) struct GatewayAt {
     /// Address of the gateway's admin listener.
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8001")]
     pub(crate) admin: String,
@@ -237,7 +243,7 @@ pub(crate) struct LineAt {
 #[derive(Args, Debug)]
 pub(crate) struct LineOf {
     #[command(flatten)]
-    pub(crate) at: LineAt,
+    pub(crate) at: GatewayAt,
     /// Kind of session. [default: all; for invitations: the only one]
     #[arg(long, value_name = "KIND")]
     pub(crate) kind: Option<String>,

@@ -15,6 +15,7 @@ mod interrupt;
 mod local_time;
 mod numbers;
 mod page;
+mod pool;
 mod profile;
 mod recording;
 mod report;
@@ -42,6 +43,7 @@ pub fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Status(args) => with_runtime(status::run(&args)),
         Command::WaitingRoom(args) => with_runtime(waiting_room::run(&args)),
+        Command::Pool(args) => with_runtime(pool::run(&args)),
         Command::Crowd(args) => crowd::run(&args),
         Command::Profile(args) => profile::run(&args),
         Command::Sim(args) => sim::run(&args),

@@ -35,6 +35,37 @@ pub(crate) fn fine_time(seconds: f64) -> String {
     }
 }
 
+/// Returns a time in the unit that people would use, from microseconds to hours.
+pub(crate) fn rough_time(seconds: f64) -> String {
+    if seconds <= 0.0 {
+        "0".to_string()
+    } else if seconds < 0.001 {
+        format!("{:.0} us", seconds * 1e6)
+    } else if seconds < 0.1 {
+        format!("{:.1} ms", seconds * 1e3)
+    } else if seconds < 1.0 {
+        format!("{:.0} ms", seconds * 1e3)
+    } else if seconds < 10.0 {
+        format!("{seconds:.1} s")
+    } else if seconds < 120.0 {
+        format!("{seconds:.0} s")
+    } else if seconds < 7200.0 {
+        format!("{:.0} min", seconds / 60.0)
+    } else {
+        format!("{:.1} h", seconds / 3600.0)
+    }
+}
+
+/// Returns an amount of memory.
+pub(crate) fn bytes(bytes: u64) -> String {
+    let mebibytes = bytes as f64 / f64::from(1 << 20);
+    match mebibytes {
+        size if size >= 10_240.0 => format!("{:.1} GiB", size / 1024.0),
+        size if size >= 99.95 => format!("{size:.0} MiB"),
+        size => format!("{size:.1} MiB"),
+    }
+}
+
 /// Returns a number of things.
 pub(crate) fn plural(number: u64, one: &str, many: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {many}") }
@@ -58,6 +89,10 @@ mod tests {
             ["0.00 ms", "0.12 ms", "12.3 ms", "123 ms", "12.3 s"]
         );
         assert_eq!([0.0, 0.33, 12.0, 317.5].map(count), ["0", "0.3", "12", "318"]);
+        assert_eq!(
+            [0, 5 << 19, 300 << 20, 20 << 30].map(bytes),
+            ["0.0 MiB", "2.5 MiB", "300 MiB", "20.0 GiB"]
+        );
         assert_eq!(share(0.925), "92\u{a0}%");
     }
 }

@@ -21,6 +21,7 @@ use suimon_params::upstream::{NodeAddress, NodeParams};
 use suimon_proxy::RecordError;
 use suimon_proxy::UpstreamNodeView;
 use suimon_proxy::{LearnedView, LineCommand, LineError, LineReport, Observer, Server, StartError, View};
+use suimon_proxy::{PoolCommand, PoolError, PoolReport};
 use suimon_settings::{Faults, Settings, StatePath, text_of};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};
@@ -226,6 +227,14 @@ impl Source for Gateway {
 
     fn invite(&self, kind: Option<&str>, count: usize, life: Duration) -> Result<Vec<String>, LineError> {
         self.observer.invite(kind, count, life)
+    }
+
+    fn pools(&self, since: u64) -> Vec<PoolReport> {
+        self.observer.pools(since)
+    }
+
+    fn command_pool(&self, name: Option<&str>, command: PoolCommand) -> Result<(), PoolError> {
+        self.observer.command_pool(name, command)
     }
 
     fn is_draining(&self) -> bool {

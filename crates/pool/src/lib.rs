@@ -219,6 +219,9 @@ impl Pool {
             }),
             worker_bytes: state.look.worker_bytes,
             fit: state.look.fit,
+            start_s: state.workers.start_s(),
+            start_cpu_s: state.start_cpu.median(),
+            last_move: state.trace.moved().cloned(),
             workers: state.workers.views().map(|view| state.status_of(now, &view)).collect(),
         }
     }

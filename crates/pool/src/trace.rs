@@ -59,6 +59,22 @@ impl PoolEvent {
         }
     }
 
+    /// Returns why, or how it went, in words; `None`: there is no more to say.
+    pub fn reason(&self) -> Option<String> {
+        match self {
+            PoolEvent::Worker(_, WorkerEvent::Ready | WorkerEvent::Killed) | PoolEvent::Reload => None,
+            PoolEvent::Worker(_, WorkerEvent::StartFailed(how)) => Some(how.to_string()),
+            PoolEvent::Worker(_, WorkerEvent::Died(exit)) => Some(exit.to_string()),
+            PoolEvent::Worker(_, WorkerEvent::Ends(why) | WorkerEvent::Replaced(why)) => {
+                Some(why.explain().to_owned())
+            }
+            // Quoted: it may repeat what a client has sent.
+            PoolEvent::Wrote(_, words) => Some(format!("{words:?}")),
+            PoolEvent::Wanted { why, .. } => Some((*why).to_owned()),
+            PoolEvent::NotStarted(_, error) => Some(error.clone()),
+        }
+    }
+
     /// Returns which worker it is about, if it is about one.
     pub fn worker(&self) -> Option<WorkerId> {
         match self {
@@ -95,6 +111,8 @@ impl fmt::Display for PoolEvent {
 pub(super) struct Trace {
     changes: VecDeque<PoolChange>,
     next: u64,
+    /// The last time that another number was wanted, which stays when others push it out.
+    moved: Option<PoolChange>,
 }
 
 impl Trace {
@@ -102,8 +120,16 @@ impl Trace {
         if self.changes.len() == CHANGES_MAX {
             self.changes.pop_front();
         }
-        self.changes.push_back(PoolChange { number: self.next, at, what });
+        let change = PoolChange { number: self.next, at, what };
+        if matches!(change.what, PoolEvent::Wanted { .. }) {
+            self.moved = Some(change.clone());
+        }
+        self.changes.push_back(change);
         self.next += 1;
+    }
+
+    pub(super) fn moved(&self) -> Option<&PoolChange> {
+        self.moved.as_ref()
     }
 
     /// Returns those that are kept from this number on.
@@ -119,11 +145,14 @@ mod tests {
     #[test]
     fn the_last_ones_are_kept_and_have_numbers() {
         let mut trace = Trace::default();
-        for _ in 0..CHANGES_MAX + 3 {
+        let moved = PoolEvent::Wanted { from: 1, to: 2, why: "of the test" };
+        trace.note(Instant::ORIGIN, moved.clone());
+        for _ in 1..CHANGES_MAX + 3 {
             trace.note(Instant::ORIGIN, PoolEvent::Reload);
         }
         let all = trace.since(0);
         assert_eq!((all.len(), all[0].number), (CHANGES_MAX, 3));
+        assert_eq!(trace.moved().map(|change| &change.what), Some(&moved), "it is kept beside them");
         assert_eq!(trace.since(CHANGES_MAX as u64 + 2).len(), 1);
     }
 }

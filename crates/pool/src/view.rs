@@ -1,5 +1,6 @@
 //! What can be seen of a pool.
 
+use super::PoolChange;
 use std::sync::Arc;
 use std::time::Duration;
 use suimon_fleet::workers::{WorkerId, WorkerState, WorkersCount, WorkersTotals};
@@ -23,6 +24,13 @@ pub struct PoolStatus {
     pub worker_bytes: Option<u64>,
     /// How many workers fit into the memory there is; `None`: not known yet.
     pub fit: Option<usize>,
+    /// How long a start takes until the worker is ready: the median of the last ones, seconds;
+    /// `None`: none has succeeded yet.
+    pub start_s: Option<f64>,
+    /// CPU time of a start: the median of the last ones, seconds, to a hundredth.
+    pub start_cpu_s: Option<f64>,
+    /// The last time that another number of workers was wanted, and why.
+    pub last_move: Option<PoolChange>,
     /// The workers, in the order of their starts.
     pub workers: Vec<WorkerStatus>,
 }

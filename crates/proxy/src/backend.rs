@@ -10,6 +10,7 @@ use suimon_downstream::spool::Spools;
 use suimon_downstream::uploads::{KEPT_MAX, Uploads};
 use suimon_params::Params;
 use suimon_upstream::Upstream;
+use tokio::sync::watch;
 
 /// See the module.
 #[derive(Debug)]
@@ -29,6 +30,8 @@ pub(crate) struct Backend {
     pub(crate) calls: Arc<Uploads>,
     /// Requests before the application whose bodies are kept in files until they are whole.
     pub(crate) kept: Arc<Uploads>,
+    /// How many workers the pool has because an operator says so; `None`: its law finds the number.
+    pub(crate) fixed_size: watch::Sender<Option<u32>>,
 }
 
 impl Backend {
@@ -50,6 +53,7 @@ impl Backend {
             held_answers: Uploads::new(usize::MAX),
             calls: Uploads::new(params.limits.slow_uploads),
             kept: Uploads::shared(KEPT_MAX),
+            fixed_size: watch::Sender::default(),
         })
     }
 }

@@ -28,6 +28,8 @@ mod ungated;
 mod wall_clock;
 
 pub use server::{LineCommand, LineError, LineReport, Observer, Server, StartError};
+pub use server::{PoolCommand, PoolError, PoolReport};
+pub use suimon_pool::{PoolChange, PoolEvent, PoolStatus, WorkerStatus};
 pub use suimon_store::recorder::RecordError;
 pub use suimon_upstream::UpstreamNodeView;
 pub use telemetry::{BUCKETS, LearnedView, LineCounts, Recalled, RouteReport, Times, View, WAIT_BUCKETS};

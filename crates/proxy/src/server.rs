@@ -3,10 +3,12 @@
 mod kept;
 mod learned;
 mod lines;
+mod pools;
 mod start_error;
 mod workers;
 
 pub use lines::{LineCommand, LineError, LineReport};
+pub use pools::{PoolCommand, PoolError, PoolReport};
 pub use start_error::StartError;
 
 use crate::backend::Backend;

@@ -1,5 +1,8 @@
 //! A gateway's state as lines for people, the most important first.
 
+mod pools;
+
+use crate::numbers::rough_time as time;
 use crate::terminal::{Colour, Line, Size, wrapped};
 use suimon_admin::{DecisionState, KindState, NodeState, RouteState, ServiceState, State};
 use suimon_statistics::table::{Align, columns};
@@ -80,6 +83,8 @@ fn draw(state: &State, layout: &Layout) -> Vec<Line> {
     section(&mut lines, "Routes", &routes(state, layout.routes));
     section(&mut lines, "Services", &services(&state.services));
     section(&mut lines, "Application", &nodes(&state.nodes, layout.nodes));
+    section(&mut lines, "Workers", &pools::table(&state.pools));
+    lines.extend(pools::details(state));
     section(&mut lines, "Refused", &refusals(state, layout.refusals));
     section(&mut lines, "Last decisions", &last_decisions(state, layout.decisions));
     lines
@@ -433,27 +438,6 @@ fn range(low: f64, high: f64) -> String {
     }
     let (low, high) = ((low / 60.0).floor(), (high / 60.0).ceil());
     if high - low < 0.5 { format!("{high:.0} min") } else { format!("{low:.0}–{high:.0} min") }
-}
-
-/// Returns a time in a suitable unit.
-fn time(seconds: f64) -> String {
-    if seconds <= 0.0 {
-        "0".to_string()
-    } else if seconds < 0.001 {
-        format!("{:.0} us", seconds * 1e6)
-    } else if seconds < 0.1 {
-        format!("{:.1} ms", seconds * 1e3)
-    } else if seconds < 1.0 {
-        format!("{:.0} ms", seconds * 1e3)
-    } else if seconds < 10.0 {
-        format!("{seconds:.1} s")
-    } else if seconds < 120.0 {
-        format!("{seconds:.0} s")
-    } else if seconds < 7200.0 {
-        format!("{:.0} min", seconds / 60.0)
-    } else {
-        format!("{:.1} h", seconds / 3600.0)
-    }
 }
 
 fn rate(per_second: f64) -> String {

@@ -4,14 +4,18 @@
 use super::learned::LearnedWorkers;
 use crate::backend::Backend;
 use std::sync::Arc;
-use suimon_control::{ResidentParams, ResidentSample, SizeLaw};
+use suimon_control::{DynamicParams, ResidentParams, ResidentSample, SizeLaw, SizeLawKind};
 use suimon_model::Instant;
+use suimon_params::pool::SizeParams;
 use suimon_params::upstream::WorkersNodeParams;
 use suimon_pool::{Pool, PoolSample};
 use tokio::time::{Duration, MissedTickBehavior, interval};
 
 /// How often the law looks.
 const EVERY: Duration = Duration::from_secs(1);
+/// Why the number changes when an operator fixes it, and when they give it back to the law.
+const FIXED: &str = "an operator has fixed the number";
+const GIVEN_BACK: &str = "an operator has given the number back to its law";
 
 /// Tells the gate how many workers are ready, whenever that changes.
 pub(super) async fn tell_gate(backend: Arc<Backend>) {
@@ -27,29 +31,34 @@ pub(super) async fn tell_gate(backend: Arc<Backend>) {
     }
 }
 
-/// Keeps the number of workers that the law of the pool's size asks for, begins with the number in
-/// `learned`, and leaves there what it finds.
+/// Keeps the number of workers that the law of the pool's size asks for, or that an operator has
+/// fixed. The law begins with the number in `learned`, and leaves there what it finds.
 pub(super) async fn keep_size(backend: Arc<Backend>, params: WorkersNodeParams, learned: LearnedWorkers) {
     let Some(pool) = backend.upstream.pool().cloned() else { return };
-    let size = params.size;
-    let known = learned.get();
-    let initial = known.unwrap_or(2 * size.cores + 1);
-    let mut law = SizeLaw::new(
-        size.law,
-        ResidentParams {
-            initial: initial.clamp(size.least, size.most),
-            is_known: known.is_some(),
-            least: size.least,
-            most: size.most,
-            cores: size.cores,
-        },
-    );
+    let (size, known) = (params.size, learned.get());
+    let mut law = law_of(size, size.law, known.unwrap_or(2 * size.cores + 1), known.is_some());
     pool.set_wanted(law.wanted() as usize, "so many are started with");
     let mut ticks = interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (origin, mut before, mut served) = (std::time::Instant::now(), ticks.tick().await, requests(&pool));
+    let mut orders = backend.fixed_size.subscribe();
+    if orders.borrow().is_some() {
+        orders.mark_changed();
+    }
     loop {
-        let tick = ticks.tick().await;
+        let tick = tokio::select! {
+            tick = ticks.tick() => tick,
+            // The sender is the backend's, so it is there.
+            _ = orders.changed() => {
+                let (kind, why) = match *orders.borrow_and_update() {
+                    Some(workers) => (SizeLawKind::Fixed(workers), FIXED),
+                    None => (going_on_from(law.wanted(), size.law), GIVEN_BACK),
+                };
+                law = law_of(size, kind, law.wanted(), false);
+                pool.set_wanted(law.wanted() as usize, why);
+                continue;
+            }
+        };
         let passed = tick.duration_since(std::mem::replace(&mut before, tick)).as_secs_f64();
         let sample = pool.sample();
         let shortage = backend.keeper.worker_shortage();
@@ -68,6 +77,20 @@ pub(super) async fn keep_size(backend: Arc<Backend>, params: WorkersNodeParams, 
         if let Some(found) = law.learned() {
             learned.set(found);
         }
+    }
+}
+
+fn law_of(size: SizeParams, kind: SizeLawKind, initial: u32, is_known: bool) -> SizeLaw {
+    let SizeParams { least, most, cores, .. } = size;
+    let initial = initial.clamp(least, most);
+    SizeLaw::new(kind, ResidentParams { initial, is_known, least, most, cores })
+}
+
+/// Returns the law with this number as its first one, if it has any other than its own.
+fn going_on_from(workers: u32, kind: SizeLawKind) -> SizeLawKind {
+    match kind {
+        SizeLawKind::Dynamic(params) => SizeLawKind::Dynamic(DynamicParams { start: workers, ..params }),
+        kind => kind,
     }
 }
 

@@ -127,6 +127,7 @@ fn state() -> State {
             failures_in_a_row: 0,
             connections: 5,
         }],
+        pools: vec![],
         decisions: (0..30)
             .map(|at| DecisionState {
                 id: at as u64 + 1,

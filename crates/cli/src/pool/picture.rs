@@ -1,0 +1,169 @@
+//! Pools and their changes as lines for people.
+
+use crate::numbers::{bytes, plural, rough_time};
+use std::time::{Duration, SystemTime};
+use suimon_admin::{PoolChangeState, PoolDetails, PoolState, WorkerState};
+use suimon_statistics::table::{Align, columns};
+
+use Align::{Left, Right};
+
+/// Returns every pool with its workers, `now` in seconds since 1970.
+pub(super) fn status(pools: &[PoolDetails], now: f64) -> String {
+    let each: Vec<String> = pools.iter().map(|pool| whole(pool, now)).collect();
+    each.join("\n")
+}
+
+fn whole(pool: &PoolDetails, now: f64) -> String {
+    let PoolDetails { pool, workers, .. } = pool;
+    let mut text = format!("{}: {}", pool.name, residents(pool));
+    text.push_str(&format!("  {}\n", requests(pool)));
+    text.push_str(&format!("  {}\n", costs(pool)));
+    text.push_str(&format!("  {}\n", history(pool)));
+    if let Some(moved) = &pool.last_move {
+        text.push_str(&format!("  {}\n", last_move(moved, now)));
+    }
+    if let Some(why) = &pool.unhealthy {
+        text.push_str(&format!("  UNHEALTHY: {why}\n"));
+    }
+    let mut rows =
+        vec![["worker", "pid", "state", "age", "requests", "memory", ""].map(str::to_owned).to_vec()];
+    rows.extend(workers.iter().map(|worker| row(worker, pool.generation)));
+    text.push_str(&columns(&[Right, Right, Left, Right, Right, Right, Left], &rows));
+    text
+}
+
+/// Returns how many workers there are and should be.
+fn residents(pool: &PoolState) -> String {
+    let by = match pool.fixed {
+        Some(_) => "fixed by an operator".to_owned(),
+        None => format!("law: {}", pool.law),
+    };
+    let mut parts = vec![
+        format!("{} wanted ({by})", pool.wanted),
+        format!("{} ready", pool.ready),
+        format!("{} idle", pool.idle),
+        format!("{} starting", pool.starting),
+    ];
+    parts.extend((pool.unsure > 0).then(|| format!("{} with a cancelled request", pool.unsure)));
+    parts.extend((pool.stopping > 0).then(|| format!("{} stopping", pool.stopping)));
+    format!("{}\n", parts.join(", "))
+}
+
+/// Returns how many requests run, may run and wait.
+fn requests(pool: &PoolState) -> String {
+    let limit = pool.limit.map_or_else(
+        || "no limit yet".to_owned(),
+        |limit| format!("at most {} by the limits of routes", limit.min(pool.ready as u64)),
+    );
+    format!("{} running, {limit}; {} queued", plural(pool.busy as u64, "request", "requests"), pool.queued)
+}
+
+/// Returns what starts and memory cost.
+fn costs(pool: &PoolState) -> String {
+    let start = match (pool.start_seconds, pool.start_cpu_seconds) {
+        (Some(start), Some(cpu)) => {
+            format!("a start takes {} ({} of CPU)", rough_time(start), rough_time(cpu))
+        }
+        (Some(start), None) => format!("a start takes {}", rough_time(start)),
+        (None, _) => "no start has succeeded yet".to_owned(),
+    };
+    let worker = pool.worker_bytes.map_or_else(String::new, |most| format!(", {} a worker", bytes(most)));
+    let fit = pool.workers_fit.map_or_else(String::new, |fit| format!(", room for {fit}"));
+    let swap = (pool.swap_bytes > 0).then(|| format!(", {} of it SWAPPED", bytes(pool.swap_bytes)));
+    format!(
+        "{start}; memory {}{}{worker}{fit}; at most {} (pool.max)",
+        bytes(pool.memory_bytes),
+        swap.unwrap_or_default(),
+        pool.workers_max
+    )
+}
+
+fn history(pool: &PoolState) -> String {
+    let totals = &pool.totals;
+    let mut parts = vec![
+        format!("{} done", plural(totals.requests, "request", "requests")),
+        plural(totals.starts, "start", "starts"),
+        format!("{} failed", totals.failed_starts),
+        plural(totals.deaths, "death", "deaths"),
+    ];
+    parts.extend(totals.ended.iter().map(|(why, count)| format!("{count} ended: {}", why.replace('_', " "))));
+    parts.join(", ")
+}
+
+/// Returns the last time that another number of workers was wanted, and why; `now` in seconds since
+/// 1970.
+pub(crate) fn last_move(moved: &PoolChangeState, now: f64) -> String {
+    let ago = rough_time((now - moved.at).max(0.0));
+    let (old, new) = (moved.old.unwrap_or_default(), moved.new.unwrap_or_default());
+    format!("last move, {ago} ago: {old} to {new}, {}", moved.reason.as_deref().unwrap_or_default())
+}
+
+fn row(worker: &WorkerState, generation: u64) -> Vec<String> {
+    let mut notes = Vec::new();
+    if worker.generation < generation {
+        notes.push("old program".to_owned());
+    }
+    if worker.retiring {
+        notes.push("ends once another one is ready".to_owned());
+    }
+    if worker.swap_bytes > 0 {
+        notes.push(format!("{} swapped", bytes(worker.swap_bytes)));
+    }
+    vec![
+        worker.id.to_string(),
+        worker.pid.map_or_else(|| "–".to_owned(), |pid| pid.to_string()),
+        worker.state.clone(),
+        rough_time(worker.age_seconds),
+        worker.requests.to_string(),
+        worker.memory_bytes.map_or_else(|| "–".to_owned(), bytes),
+        notes.join(", "),
+    ]
+}
+
+/// Returns the changes, oldest first. `has_head`: with headings. Columns have fixed widths, as more may
+/// follow.
+pub(super) fn trace(pools: &[PoolDetails], has_head: bool) -> String {
+    let line = |time: &str, worker: &str, what: &str, reason: &str| {
+        format!("{time:<24}  {worker:>6}  {what:<16}  {reason}").trim_end().to_owned() + "\n"
+    };
+    let mut text = if has_head { line("time", "worker", "what", "reason") } else { String::new() };
+    let mut changes: Vec<&PoolChangeState> = pools.iter().flat_map(|pool| &pool.changes).collect();
+    changes.sort_by(|one, other| one.at.total_cmp(&other.at));
+    for change in changes {
+        let what = match (change.old, change.new) {
+            (Some(old), Some(new)) => format!("wanted {old} to {new}"),
+            _ => change.what.replace('_', " "),
+        };
+        let worker = change.worker.map_or_else(|| "–".to_owned(), |worker| worker.to_string());
+        text += &line(&time_of(change.at), &worker, &what, change.reason.as_deref().unwrap_or_default());
+    }
+    text
+}
+
+/// Returns a time in UTC, to the millisecond.
+fn time_of(at: f64) -> String {
+    let at = SystemTime::UNIX_EPOCH + Duration::try_from_secs_f64(at).unwrap_or_default();
+    humantime::format_rfc3339_millis(at).to_string()
+}
+
+/// Returns what is said where there is no pool that is asked about; `names`: those there are.
+pub(super) fn nothing(names: &[&str]) -> String {
+    if names.is_empty() {
+        return "this gateway has no pool of workers; see [[pool]] in docs/settings.md".to_owned();
+    }
+    format!("there is no pool of that name; there are: {}", names.join(", "))
+}
+
+/// Returns what is said of a new program that does not start.
+pub(super) fn failure(pool: &PoolDetails) -> String {
+    let is_failure = |change: &&PoolChangeState| matches!(&*change.what, "start_failed" | "not_started");
+    let last = pool.changes.iter().rev().find(is_failure).and_then(|change| change.reason.as_deref());
+    let wrote = pool.changes.iter().rev().find(|change| change.what == "wrote");
+    let wrote = wrote.and_then(|change| change.reason.as_deref());
+    format!(
+        "{}: the new program does not start ({}{}); workers of the old one that are left go on, and starts are tried again",
+        pool.pool.name,
+        last.unwrap_or("see the log"),
+        wrote.map_or_else(String::new, |words| format!("; the last that it wrote: {words}")),
+    )
+}
