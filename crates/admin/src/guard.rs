@@ -12,12 +12,13 @@ use std::sync::Arc;
 
 /// Passes on allowed requests, and marks every answer as not to be stored or guessed at.
 pub(crate) async fn guard(State(hosts): State<Arc<[String]>>, request: Request, next: Next) -> Response {
-    let changes = request.uri().path() == names::WAITING_ROOM_PATH && request.method() == Method::POST;
+    let takes_commands = names::COMMAND_PATHS.contains(&request.uri().path());
+    let changes = takes_commands && request.method() == Method::POST;
     let mut response = if !changes && !matches!(*request.method(), Method::GET | Method::HEAD) {
         let allow = [(header::ALLOW, "GET, HEAD")];
         (StatusCode::METHOD_NOT_ALLOWED, allow, "only GET and HEAD are allowed here\n").into_response()
     } else if changes && !is_from_a_tool(request.headers()) {
-        let why = "must be sent as application/json and not by a web page; use `suimon waiting-room`\n";
+        let why = "must be sent as application/json and not by a web page; use `suimon waiting-room` or `suimon pool`\n";
         (StatusCode::FORBIDDEN, why).into_response()
     } else if !is_known(host_of(request.headers(), request.uri()), &hosts) {
         let why = "this listener answers to IP addresses, localhost and the names in admin.hosts; name this host there to allow it\n";

@@ -13,6 +13,8 @@ pub const LEARNED_PATH: &str = "/api/learned";
 pub const WAITING_ROOM_PATH: &str = "/api/waiting-room";
 /// Where the pools of workers are shown, and commanded by their operator.
 pub const POOL_PATH: &str = "/api/pool";
+/// Where commands are taken, by POST.
+pub(crate) const COMMAND_PATHS: [&str; 2] = [WAITING_ROOM_PATH, POOL_PATH];
 /// Where the process answers that it lives, ...
 pub(crate) const HEALTH_PATH: &str = "/healthz";
 /// ... and that new visitors should be sent here.

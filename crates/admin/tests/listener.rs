@@ -7,7 +7,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use suimon_admin::{Learned, LineAnswer, Params, Source, State, serve};
+use suimon_admin::{Learned, LineAnswer, Params, PoolAnswer, Source, State, serve};
+use suimon_fleet::workers::{EndReason, WorkerEvent, WorkerId, WorkerState, WorkersCount, WorkersTotals};
 use suimon_gate::{
     Counts, GateState, KindView, LearnedTransitions, RouteMode, RouteView, ServiceTimeStats, SessionEnds,
     Snapshot,
@@ -16,6 +17,7 @@ use suimon_model::{Instant, Limit, NodeId, Quantity, Reason, Record, RouteId, Si
 use suimon_params::{RoutePattern, SessionKind};
 use suimon_proxy::UpstreamNodeView;
 use suimon_proxy::{LearnedView, LineCommand, LineCounts, LineError, LineReport, RouteReport, View};
+use suimon_proxy::{PoolChange, PoolCommand, PoolError, PoolEvent, PoolReport, PoolStatus, WorkerStatus};
 use tokio::net::TcpListener;
 
 /// A gateway that always shows the same.
@@ -24,6 +26,7 @@ struct Fixed {
     draining: AtomicBool,
     node_down: AtomicBool,
     commands: Mutex<Vec<LineCommand>>,
+    pool_commands: Mutex<Vec<PoolCommand>>,
 }
 
 impl Source for Fixed {
@@ -179,9 +182,74 @@ impl Source for Fixed {
         }]
     }
 
+    fn pools(&self, since: u64) -> Vec<PoolReport> {
+        vec![PoolReport {
+            changes: changes().into_iter().filter(|it| it.number >= since).collect(),
+            ..pool()
+        }]
+    }
+
+    fn command_pool(&self, name: Option<&str>, command: PoolCommand) -> Result<(), PoolError> {
+        match (name, command) {
+            (Some("shop") | None, PoolCommand::Resize(Some(9..))) => Err(PoolError::Size(8)),
+            (Some("shop") | None, command) => {
+                self.pool_commands.lock().unwrap().push(command);
+                Ok(())
+            }
+            (Some(_), _) => Err(PoolError::NoSuch(vec!["shop".to_string()])),
+        }
+    }
+
     fn is_draining(&self) -> bool {
         self.draining.load(Relaxed)
     }
+}
+
+fn changes() -> Vec<PoolChange> {
+    let events = [
+        PoolEvent::Wanted { from: 3, to: 2, why: "more workers are idle than are kept" },
+        PoolEvent::Worker(WorkerId(7), WorkerEvent::Ends(EndReason::Surplus)),
+        PoolEvent::Wrote(WorkerId(7), "a\u{1b}line".to_string()),
+    ];
+    let numbered = events.into_iter().zip(4_u64..);
+    numbered
+        .map(|(what, number)| PoolChange { number, at: Instant::from_nanos(number << 30), what })
+        .collect()
+}
+
+/// A pool of a busy worker and an idle one, whose others have ended.
+fn pool() -> PoolReport {
+    let worker = |id, state, memory| WorkerStatus {
+        id: WorkerId(id),
+        pid: Some(4000 + id as u32),
+        state,
+        is_retiring: false,
+        generation: 1,
+        age: Duration::from_secs(60),
+        start: Some(Duration::from_millis(40)),
+        requests: 12,
+        memory,
+        is_proportional: true,
+        swap: 0,
+        major_faults: 0,
+    };
+    let mut totals = WorkersTotals { requests: 24, starts: 9, failed_starts: 1, ..WorkersTotals::default() };
+    totals.ended[EndReason::Surplus as usize] = 6;
+    let status = PoolStatus {
+        name: "shop".into(),
+        wanted: 2,
+        count: WorkersCount { idle: 1, busy: 1, ..WorkersCount::default() },
+        generation: 1,
+        totals,
+        unhealthy: None,
+        worker_bytes: Some(9 << 20),
+        fit: Some(40),
+        start_s: Some(0.04),
+        start_cpu_s: Some(0.02),
+        last_move: changes().into_iter().next(),
+        workers: vec![worker(5, WorkerState::Busy, 8 << 20), worker(6, WorkerState::Idle, 0)],
+    };
+    PoolReport { status, law: "measured", fixed: None, most: 8, changes: vec![] }
 }
 
 /// A kind with 480 in line, who are told four minutes to five, and of whom five are held for four
@@ -260,10 +328,12 @@ async fn the_state_reads_back_as_it_was() {
 }
 
 async fn post(address: SocketAddr, headers: &str, text: &str) -> (u16, String) {
+    post_to(address, "/api/waiting-room", headers, text).await
+}
+
+async fn post_to(address: SocketAddr, path: &str, headers: &str, text: &str) -> (u16, String) {
     let length = text.len();
-    let head = format!(
-        "POST /api/waiting-room HTTP/1.1\r\nHost: {address}\r\n{headers}Content-Length: {length}\r\n"
-    );
+    let head = format!("POST {path} HTTP/1.1\r\nHost: {address}\r\n{headers}Content-Length: {length}\r\n");
     tokio::task::spawn_blocking({
         let text = text.to_string();
         move || {
@@ -304,6 +374,87 @@ async fn lines_are_told_what_a_tool_says_and_nothing_of_a_page() {
         assert_eq!(post(address, headers, text).await.0, status, "{headers}{text}");
     }
     assert_eq!(source.commands.lock().unwrap().len(), 1, "nothing else was done");
+}
+
+#[tokio::test]
+async fn a_pool_is_shown_with_its_workers_and_what_has_happened_since() {
+    let (address, _) = start().await;
+    let (status, answer) = get(address, "/api/pool").await;
+    assert_eq!(status, 200);
+    let answer: PoolAnswer = serde_json::from_str(body(&answer)).unwrap();
+    let shop = &answer.pools[0];
+    let pool = &shop.pool;
+    assert_eq!((pool.name.as_str(), pool.law.as_str(), pool.fixed), ("shop", "measured", None));
+    assert_eq!((pool.wanted, pool.ready, pool.idle, pool.busy), (2, 2, 1, 1));
+    assert_eq!(
+        (pool.limit, pool.queued, pool.memory_bytes, pool.workers_fit),
+        (Some(3), 7, 8 << 20, Some(40))
+    );
+    assert_eq!(pool.totals.ended, [("surplus".to_string(), 6)].into());
+    let [busy, idle] = &shop.workers[..] else { panic!("{shop:?}") };
+    assert_eq!((busy.pid, busy.state.as_str(), busy.memory_bytes), (Some(4005), "busy", Some(8 << 20)));
+    assert_eq!((idle.state.as_str(), idle.memory_bytes), ("idle", None), "it was not looked at yet");
+    let told: Vec<_> = shop.changes.iter().map(|it| (it.id, it.what.as_str(), it.worker)).collect();
+    assert_eq!(told, [(5, "wanted", None), (6, "ends", Some(7)), (7, "wrote", Some(7))]);
+    assert_eq!((shop.changes[0].old, shop.changes[0].new), (Some(3), Some(2)));
+    assert_eq!(shop.changes[1].reason.as_deref(), Some("fewer workers are wanted"));
+    assert_eq!(shop.changes[2].reason.as_deref(), Some(r#""a\u{1b}line""#), "no terminal obeys it");
+
+    let (_, answer) = get(address, "/api/pool?since=6").await;
+    let answer: PoolAnswer = serde_json::from_str(body(&answer)).unwrap();
+    assert_eq!(answer.pools[0].changes.iter().map(|change| change.id).collect::<Vec<_>>(), [7]);
+
+    let (_, answer) = get(address, "/api/state").await;
+    let state: State = serde_json::from_str(body(&answer)).unwrap();
+    let seen = &state.pools[0];
+    assert_eq!((seen.ready, &seen.totals), (2, &pool.totals));
+    let moved = seen.last_move.as_ref().unwrap();
+    assert_eq!(moved.reason.as_deref(), Some("more workers are idle than are kept"));
+    assert!((moved.at - state.started_at - 4.29).abs() < 0.01, "{} {}", moved.at, state.started_at);
+}
+
+#[tokio::test]
+async fn pools_are_told_what_a_tool_says_and_nothing_of_a_page() {
+    let (address, source) = start().await;
+    const JSON: &str = "Content-Type: application/json\r\n";
+    for order in
+        [r#"{"order":"reload"}"#, r#"{"pool":"shop","order":{"resize":8}}"#, r#"{"order":{"resize":"auto"}}"#]
+    {
+        let (status, answer) = post_to(address, "/api/pool", JSON, order).await;
+        assert_eq!(status, 200, "{answer}");
+        let answer: PoolAnswer = serde_json::from_str(body(&answer)).unwrap();
+        assert_eq!(answer.pools[0].pool.name, "shop");
+    }
+    for (headers, text, status) in [
+        ("Content-Type: text/plain\r\n", r#"{"order":"reload"}"#, 403),
+        ("Content-Type: application/json\r\nOrigin: http://evil.example\r\n", r#"{"order":"reload"}"#, 403),
+        (JSON, r#"{"order":"restart"}"#, 400),
+        (JSON, r#"{"order":{"resize":"many"}}"#, 400),
+        (JSON, r#"{"order":{"resize":9}}"#, 400),
+        (JSON, r#"{"pool":"other","order":"reload"}"#, 404),
+    ] {
+        let (found, answer) = post_to(address, "/api/pool", headers, text).await;
+        assert_eq!(found, status, "{headers}{text}\n{answer}");
+    }
+    let commands = [PoolCommand::Reload, PoolCommand::Resize(Some(8)), PoolCommand::Resize(None)];
+    assert_eq!(*source.pool_commands.lock().unwrap(), commands);
+}
+
+#[tokio::test]
+async fn a_listener_that_others_reach_takes_no_command() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let source = Arc::new(Fixed::default());
+    let seen = Arc::clone(&source) as Arc<dyn Source>;
+    tokio::spawn(serve(listener, Params::default(), seen, std::future::pending()));
+    for (path, order) in
+        [("/api/pool", r#"{"order":"reload"}"#), ("/api/waiting-room", r#"{"order":"pause"}"#)]
+    {
+        let (status, answer) = post_to(address, path, "Content-Type: application/json\r\n", order).await;
+        assert_eq!(status, 403, "{answer}");
+        assert!(answer.contains("commands are accepted on loopback only"), "{answer}");
+    }
+    assert!(source.pool_commands.lock().unwrap().is_empty() && source.commands.lock().unwrap().is_empty());
 }
 
 fn now_unix() -> u64 {
@@ -360,6 +511,12 @@ async fn metrics_are_in_the_form_prometheus_reads() {
         r#"suimon_client_disconnects_total{phase="upstream"} 1"#,
         "suimon_client_connections_displaced_total 5",
         "suimon_suspended_requests 6",
+        r#"suimon_pool_workers{pool="shop",state="busy"} 1"#,
+        r#"suimon_pool_wanted{pool="shop"} 2"#,
+        r#"suimon_pool_healthy{pool="shop"} 1"#,
+        r#"suimon_pool_ended_total{pool="shop",reason="surplus"} 6"#,
+        r#"suimon_pool_worker_memory_bytes{pool="shop"} 9437184"#,
+        r#"suimon_pool_start_seconds{pool="shop"} 0.04"#,
         "suimon_ready 1",
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");

@@ -28,10 +28,11 @@ fn site() -> Site {
     // Workers of another user read it.
     fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
     file(&folder, "index.php", PAGE);
+    file(&folder, "worker", "exec php-cgi");
     let is_root = rustix::process::geteuid().is_root();
     let path = folder.path().display();
     let settings = format!(
-        "[[pool]]\nname = \"shop\"\nkind = \"fastcgi\"\ncommand = [\"php-cgi\"]\ndirectory = \"{path}\"\n\
+        "[[pool]]\nname = \"shop\"\nkind = \"fastcgi\"\ncommand = [\"/bin/sh\", \"worker\"]\ndirectory = \"{path}\"\n\
          sockets = \"{path}/sockets\"\nmax = 8\nsize_law = \"fixed\"\nworkers = 3\n{}",
         if is_root { "user = \"nobody\"\n" } else { "" }
     );
@@ -201,11 +202,18 @@ fn status_shows_every_worker_and_metrics_and_state_the_same_pool() {
 fn a_new_program_that_does_not_start_is_told_and_the_old_workers_go_on() {
     let site = site();
     let before = pids(&site.wait_for_workers(3));
-    // PHP does not start with settings that it cannot read.
-    let php_ini = site.folder.path().join("php.ini");
-    fs::write(&php_ini, "auto_globals_jit = 1\n[broken\n").unwrap();
-    fs::remove_file(&php_ini).unwrap();
-    assert!(!before.is_empty());
+    file(&site.folder, "worker", "echo no coffee left >&2; exit 3");
+    let told = site.pool(&["reload", "--wait"]);
+    assert_eq!(told.code, Some(1), "{told:?}");
+    let why =
+        "shop: the new program does not start (exit code 3; the last that it wrote: \"no coffee left\")";
+    assert!(told.err.contains(why), "{told:?}");
+    assert_eq!(try_get(site.gateway.clients, "/").unwrap().0, 200);
+    assert!(pids(&site.look()).is_superset(&before));
+
+    file(&site.folder, "worker", "exec php-cgi");
+    assert_eq!(site.pool(&["reload", "--wait"]).code, Some(0));
+    assert!(pids(&site.wait_for_workers(3)).is_disjoint(&before));
     site.gateway.process.finish();
 }
 
