@@ -10,7 +10,7 @@ use crate::fetch;
 use hyper::body::Bytes;
 use std::io::{self, Write};
 use std::time::Duration;
-use suimon_admin::{Auto, POOL_PATH, PoolAnswer, PoolDetails, PoolOrder, PoolRequest, PoolSize};
+use suimon_admin::{Auto, POOL_PATH, PoolAnswer, PoolDetails, PoolOrder, PoolRequest, PoolSize, PoolState};
 
 /// Time between two looks of `--wait` and of `--follow`.
 const EVERY: Duration = Duration::from_millis(500);
@@ -50,26 +50,32 @@ async fn reload(of: &PoolOf, waits: bool) -> Result<(), Exit> {
         format!("{}: {workers} workers are replaced, one after the other\n", pool.pool.name)
     };
     tell(of, &told, &told.pools.iter().map(text).collect::<String>());
-    while waits {
-        tokio::time::sleep(EVERY).await;
-        let now = look(of, 0).await?;
-        if now.pools.iter().all(|pool| is_reloaded(pool, generation_in(&told, pool))) {
-            break;
-        }
-        for pool in &now.pools {
-            let earlier = before.pools.iter().find(|before| before.pool.name == pool.pool.name);
-            let failed_before = earlier.map_or(0, |before| before.pool.totals.failed_starts);
-            if pool.pool.totals.failed_starts >= failed_before + FAILURES_MAX {
-                eprintln!("{}", picture::failure(pool));
-                return Err(Exit::Failed);
-            }
-        }
-    }
-    Ok(())
+    if waits { wait_for_reload(of, &before, &told).await } else { Ok(()) }
 }
 
-fn generation_in(told: &Answer, pool: &PoolDetails) -> u64 {
-    told.pools.iter().find(|told| told.pool.name == pool.pool.name).map_or(0, |told| told.pool.generation)
+/// Waits until no worker of the old program is left. `told`: what the gateway answered to the command,
+/// and `before` what was so then.
+async fn wait_for_reload(of: &PoolOf, before: &Answer, told: &Answer) -> Result<(), Exit> {
+    loop {
+        tokio::time::sleep(EVERY).await;
+        let now = look(of, 0).await?;
+        if now.pools.iter().all(|pool| is_reloaded(pool, in_answer(told, pool).generation)) {
+            return Ok(());
+        }
+        let fails = |pool: &&PoolDetails| {
+            pool.pool.totals.failed_starts >= in_answer(before, pool).totals.failed_starts + FAILURES_MAX
+        };
+        if let Some(pool) = now.pools.iter().find(fails) {
+            eprintln!("{}", picture::failure(pool));
+            return Err(Exit::Failed);
+        }
+    }
+}
+
+/// Returns what an earlier answer says of this pool.
+fn in_answer(answer: &Answer, pool: &PoolDetails) -> PoolState {
+    let earlier = answer.pools.iter().find(|earlier| earlier.pool.name == pool.pool.name);
+    earlier.map(|earlier| earlier.pool.clone()).unwrap_or_default()
 }
 
 fn is_reloaded(pool: &PoolDetails, generation: u64) -> bool {

@@ -173,7 +173,7 @@ fn status_shows_every_worker_and_metrics_and_state_the_same_pool() {
     let told = site.pool(&["status"]);
     for wanted in [
         "shop: 3 wanted (law: fixed), 3 ready, 3 idle, 0 starting",
-        "0 requests running, no limit yet; 0 queued",
+        "0 requests running, no route has a limit yet; 0 queued",
         "a start takes ",
         "at most 8 (pool.max)",
         "0 requests done, 3 starts, 0 failed, 0 deaths",

@@ -52,8 +52,8 @@ fn residents(pool: &PoolState) -> String {
 /// Returns how many requests run, may run and wait.
 fn requests(pool: &PoolState) -> String {
     let limit = pool.limit.map_or_else(
-        || "no limit yet".to_owned(),
-        |limit| format!("at most {} by the limits of routes", limit.min(pool.ready as u64)),
+        || "no route has a limit yet".to_owned(),
+        |limit| format!("the limits of routes allow {limit}"),
     );
     format!("{} running, {limit}; {} queued", plural(pool.busy as u64, "request", "requests"), pool.queued)
 }
@@ -166,4 +166,108 @@ pub(super) fn failure(pool: &PoolDetails) -> String {
         last.unwrap_or("see the log"),
         wrote.map_or_else(String::new, |words| format!("; the last that it wrote: {words}")),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use suimon_admin::PoolTotals;
+
+    fn pool() -> PoolDetails {
+        let worker = |id, state: &str, generation| WorkerState {
+            id,
+            pid: Some(4000 + id as u32),
+            state: state.to_owned(),
+            retiring: generation == 0,
+            generation,
+            age_seconds: 61.0,
+            start_seconds: None,
+            requests: 12,
+            memory_bytes: Some(9 << 20),
+            memory_is_proportional: true,
+            swap_bytes: if id == 2 { 1 << 20 } else { 0 },
+            major_faults: 0,
+        };
+        let change = |id, what: &str, worker, reason: Option<&str>| PoolChangeState {
+            id,
+            at: 1_000.5,
+            what: what.to_owned(),
+            worker,
+            old: None,
+            new: None,
+            reason: reason.map(str::to_owned),
+        };
+        let moved = PoolChangeState {
+            old: Some(3),
+            new: Some(2),
+            ..change(1, "wanted", None, Some("more workers are idle than are kept"))
+        };
+        PoolDetails {
+            pool: PoolState {
+                name: "shop".to_owned(),
+                law: "measured".to_owned(),
+                wanted: 2,
+                ready: 2,
+                idle: 1,
+                busy: 1,
+                workers_max: 256,
+                limit: Some(4),
+                queued: 7,
+                generation: 1,
+                memory_bytes: 18 << 20,
+                swap_bytes: 1 << 20,
+                worker_bytes: Some(9 << 20),
+                workers_fit: Some(31),
+                start_seconds: Some(0.04),
+                start_cpu_seconds: Some(0.02),
+                totals: PoolTotals {
+                    requests: 24,
+                    starts: 4,
+                    deaths: 1,
+                    ended: [("not_ready".to_owned(), 1)].into(),
+                    ..PoolTotals::default()
+                },
+                last_move: Some(moved.clone()),
+                ..PoolState::default()
+            },
+            workers: vec![worker(2, "busy", 0), worker(3, "idle", 1)],
+            changes: vec![moved, change(2, "start_failed", Some(3), Some("exit code 1"))],
+        }
+    }
+
+    #[test]
+    fn a_status_says_how_many_there_are_and_why() {
+        let mut shop = pool();
+        let text = status(&[shop.clone()], 1_012.5);
+        assert_eq!(
+            text,
+            "shop: 2 wanted (law: measured), 2 ready, 1 idle, 0 starting\n  \
+             1 request running, the limits of routes allow 4; 7 queued\n  \
+             a start takes 40.0 ms (20.0 ms of CPU); memory 18.0 MiB, 1.0 MiB of it SWAPPED, 9.0 MiB a worker, room for 31; at most 256 (pool.max)\n  \
+             24 requests done, 4 starts, 0 failed, 1 death, 1 ended: not ready\n  \
+             last move, 12 s ago: 3 to 2, more workers are idle than are kept\n  \
+             worker   pid  state   age  requests   memory\n       \
+             2  4002  busy   61 s        12  9.0 MiB  old program, ends once another one is ready, 1.0 MiB swapped\n       \
+             3  4003  idle   61 s        12  9.0 MiB\n"
+        );
+        shop.pool.fixed = Some(2);
+        shop.pool.unhealthy = Some("6 starts in a row failed, the last one: exit code 1".to_owned());
+        let text = status(&[shop], 1_012.5);
+        assert!(text.contains("2 wanted (fixed by an operator)"), "{text}");
+        assert!(
+            text.contains("\n  UNHEALTHY: 6 starts in a row failed, the last one: exit code 1\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_trace_says_when_what_became_of_whom_and_why() {
+        assert_eq!(
+            trace(&[pool()], true),
+            "time                      worker  what              reason\n\
+             1970-01-01T00:16:40.500Z       –  wanted 3 to 2     more workers are idle than are kept\n\
+             1970-01-01T00:16:40.500Z       3  start failed      exit code 1\n"
+        );
+        assert!(!trace(&[pool()], false).contains("reason"), "headings stand once");
+    }
 }

@@ -264,3 +264,41 @@ fn times_are_told_in_the_unit_people_would_use() {
         [0.0, 0.00002, 0.0123, 0.412, 4.23, 61.0, 600.0, 90_000.0].into_iter().map(time).collect();
     assert_eq!(told, ["0", "20 us", "12.3 ms", "412 ms", "4.2 s", "61 s", "10 min", "25.0 h"]);
 }
+
+#[test]
+fn a_pool_of_workers_is_shown_with_its_last_move_and_what_it_lacks() {
+    let mut state = state();
+    assert!(!draw(&state, 0).contains("Workers"), "there is none");
+    let moved = suimon_admin::PoolChangeState {
+        id: 1,
+        at: 988.0,
+        what: "wanted".to_string(),
+        worker: None,
+        old: Some(2),
+        new: Some(3),
+        reason: Some("requests wait, and no worker is idle".to_string()),
+    };
+    state.pools = vec![suimon_admin::PoolState {
+        name: "shop".to_string(),
+        wanted: 3,
+        fixed: Some(3),
+        ready: 2,
+        idle: 1,
+        busy: 1,
+        starting: 1,
+        memory_bytes: 20 << 20,
+        start_seconds: Some(0.04),
+        unhealthy: Some("6 starts in a row failed".to_string()),
+        last_move: Some(moved),
+        ..suimon_admin::PoolState::default()
+    }];
+    let text = draw(&state, 0);
+    for wanted in [
+        "Workers\n  pool   wanted  ready  idle  busy  starting  stopping    memory    start\n",
+        "  shop  3 fixed      2     1     1         1         0  20.0 MiB  40.0 ms\n",
+        "  UNHEALTHY: 6 starts in a row failed\n",
+        "  last move, 12 s ago: 2 to 3, requests wait, and no worker is idle\n",
+    ] {
+        assert!(text.contains(wanted), "{wanted}\n{text}");
+    }
+}
