@@ -27,6 +27,7 @@ mod process;
 mod routes;
 mod services;
 mod state;
+mod sums;
 mod text;
 mod verdict;
 mod waiting_room;

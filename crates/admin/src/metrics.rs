@@ -3,7 +3,7 @@
 
 use crate::names;
 use crate::text::{Exposition, Family, Labels, Metric};
-use crate::{Source, process, state};
+use crate::{Source, process, state, sums};
 use suimon_fleet::workers::{EndReason, WorkerState};
 use suimon_gate::{Amount, ServiceView};
 use suimon_proxy::PoolReport;
@@ -53,8 +53,8 @@ fn whole(out: &mut Exposition, view: &View) {
     disconnects.value(&[("phase", "upstream")], view.disconnects_upstream as f64);
     out.single(names::BUFFERED, view.buffered_bytes as f64);
     out.single(names::SPOOLED, view.spooled_bytes as f64);
-    out.single(names::HELD, state::held(view) as f64);
-    out.single(names::QUEUED, state::queued(view) as f64);
+    out.single(names::HELD, sums::held(view) as f64);
+    out.single(names::QUEUED, sums::queued(view) as f64);
     out.single(names::IN_FLIGHT, view.gate.in_flight as f64);
     out.single(names::SUSPENDED, view.gate.suspended as f64);
     out.single(names::LEASED_SESSIONS, view.gate.leased_sessions as f64);

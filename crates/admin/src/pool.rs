@@ -1,6 +1,6 @@
 //! Pools of workers as JSON, and the commands of an operator to them.
 
-use crate::state::queued;
+use crate::sums::queued;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use suimon_fleet::workers::EndReason;

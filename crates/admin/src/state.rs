@@ -5,6 +5,7 @@
 use crate::Source;
 use crate::pool::PoolState;
 use crate::services::{self, ServiceState};
+use crate::sums::{held, queued};
 use crate::verdict::{self, SituationClock, Verdict};
 use crate::waiting_room::LineState;
 use crate::windows::{KindTotals, LONG_S, RouteTimes, SHORT_S, Windows};
@@ -430,16 +431,6 @@ pub(crate) fn verdict_of(source: &dyn Source, view: &View, windows: &Windows) ->
 /// Returns seconds since 1970.
 pub(crate) fn now_unix() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
-}
-
-/// Returns how many newcomers are held, all kinds together.
-pub(crate) fn held(view: &View) -> usize {
-    view.kinds.iter().map(|(_, kind)| kind.waiting).sum()
-}
-
-/// Returns how many requests are queued for a slot, all routes together.
-pub(crate) fn queued(view: &View) -> usize {
-    view.routes.iter().map(|route| route.gate.waiting).sum()
 }
 
 /// Returns how long a newcomer who arrives now would wait, in line or held, seconds; `None`:
