@@ -11,11 +11,16 @@ pub const ANSWER_LEAST: usize = HEADER;
 /// A variable that all libraries know; its value does not matter.
 const VARIABLE: &[u8] = b"FCGI_MPXS_CONNS";
 
-/// Returns the record that asks a worker for a variable.
+/// An empty management record of a type that there is none of. The library that programs in C, C++ and
+/// Perl use (libfcgi) reads the names of variables until another record begins, and so answers the
+/// first record only once there is a second one. Others have answered before they read it.
+const NEXT: [u8; HEADER] = [1, 12, 0, 0, 0, 0, 0, 0];
+
+/// Returns the records that ask a worker for a variable.
 pub fn ask() -> Vec<u8> {
     let content = [&[VARIABLE.len() as u8, 0][..], VARIABLE].concat();
     let header = Header { request: 0, ..Header::new(Kind::GetValues, content.len() as u16) };
-    [&header.bytes()[..], &content].concat()
+    [&header.bytes()[..], &content, &NEXT].concat()
 }
 
 /// Returns whether a worker's first bytes are an answer to [`ask`].
@@ -29,7 +34,8 @@ mod tests {
 
     #[test]
     fn it_asks_as_specified() {
-        let expected = [&[1, 9, 0, 0, 0, 17, 0, 0, 15, 0][..], b"FCGI_MPXS_CONNS"].concat();
+        let expected =
+            [&[1, 9, 0, 0, 0, 17, 0, 0, 15, 0][..], b"FCGI_MPXS_CONNS", &[1, 12], &[0; 6]].concat();
         assert_eq!(ask(), expected);
     }
 
