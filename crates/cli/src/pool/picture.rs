@@ -7,6 +7,9 @@ use suimon_statistics::table::{Align, columns};
 
 use Align::{Left, Right};
 
+/// Most characters of the last words of a worker in a trace; the last ones tell most.
+const WORDS_MAX: usize = 160;
+
 /// Returns every pool with its workers, `now` in seconds since 1970.
 pub(super) fn status(pools: &[PoolDetails], now: f64) -> String {
     let each: Vec<String> = pools.iter().map(|pool| whole(pool, now)).collect();
@@ -135,9 +138,20 @@ pub(super) fn trace(pools: &[PoolDetails], has_head: bool) -> String {
             _ => change.what.replace('_', " "),
         };
         let worker = change.worker.map_or_else(|| "–".to_owned(), |worker| worker.to_string());
-        text += &line(&time_of(change.at), &worker, &what, change.reason.as_deref().unwrap_or_default());
+        let reason = change
+            .reason
+            .as_deref()
+            .map(|it| if change.what == "wrote" { ending(it) } else { it.to_owned() });
+        text += &line(&time_of(change.at), &worker, &what, &reason.unwrap_or_default());
     }
     text
+}
+
+/// Returns the words; if they are many, their end.
+fn ending(words: &str) -> String {
+    let more = words.chars().count().saturating_sub(WORDS_MAX);
+    let mark = (more > 0).then_some('…');
+    mark.into_iter().chain(words.chars().skip(more)).collect()
 }
 
 /// Returns a time in UTC, to the millisecond.
@@ -269,5 +283,11 @@ mod tests {
              1970-01-01T00:16:40.500Z       3  start failed      exit code 1\n"
         );
         assert!(!trace(&[pool()], false).contains("reason"), "headings stand once");
+        let mut shop = pool();
+        shop.changes[1].what = "wrote".to_owned();
+        shop.changes[1].reason = Some(format!("{}the end", "é".repeat(500)));
+        let told = trace(&[shop], false);
+        assert!(told.ends_with("éthe end\n") && told.contains("…é"), "{told}");
+        assert!(told.lines().all(|line| line.chars().count() < 220), "{told}");
     }
 }
