@@ -26,6 +26,7 @@ use suimon_settings::{duration, parse_size};
   suimon serve --to http://127.0.0.1:8080     protect the application on port 8080; visitors come to port 8000
   suimon status                               what the gateway does right now, and why
   suimon check suimon.toml                    everything that is wrong with a settings file
+  suimon pool status                          the workers that the gateway runs itself, if it does
   suimon sim scenarios/                       what would happen, with other visitors, machines or laws
   suimon report gate.rec                      what a recorded gateway did, as a page with charts
 

@@ -109,6 +109,8 @@ async fn trace(of: &PoolOf) -> Result<(), Exit> {
 
 /// Shows changes until Ctrl-C, or until nobody reads standard output any more.
 async fn follow(of: &PoolOf) -> Result<(), Exit> {
+    let ended = tokio::signal::ctrl_c();
+    tokio::pin!(ended);
     let (mut since, mut is_first) = (0, true);
     loop {
         let answer = look(of, since).await?;
@@ -118,7 +120,10 @@ async fn follow(of: &PoolOf) -> Result<(), Exit> {
         if io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()).is_err() {
             return Ok(());
         }
-        tokio::time::sleep(EVERY).await;
+        tokio::select! {
+            _ = &mut ended => return Ok(()),
+            () = tokio::time::sleep(EVERY) => {}
+        }
     }
 }
 

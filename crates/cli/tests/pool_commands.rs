@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Gateway, LONG, Ran, file, run, try_get};
+use common::{Gateway, LONG, Ran, Running, file, run, try_get};
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 use suimon_admin::{PoolAnswer, PoolDetails};
+use suimon_process::Signal;
 
 /// Says which process answers, after some milliseconds.
 const PAGE: &str = "<?php usleep(5000); echo getmypid();";
@@ -214,6 +215,21 @@ fn a_new_program_that_does_not_start_is_told_and_the_old_workers_go_on() {
     file(&site.folder, "worker", "exec php-cgi");
     assert_eq!(site.pool(&["reload", "--wait"]).code, Some(0));
     assert!(pids(&site.wait_for_workers(3)).is_disjoint(&before));
+    site.gateway.process.finish();
+}
+
+#[test]
+fn a_trace_that_is_followed_shows_what_happens_from_then_on_until_ctrl_c() {
+    let site = site();
+    site.wait_for_workers(3);
+    let admin = site.gateway.admin_url();
+    let follower = Running::start(&["pool", "trace", "--follow", "--admin", &admin]);
+    follower.wait_out("wanted 0 to 3");
+    assert_eq!(site.pool(&["resize", "4"]).code, Some(0));
+    follower.wait_out("wanted 3 to 4     an operator has fixed the number");
+    follower.wait_out("ready");
+    follower.signal(Signal::INT);
+    assert_eq!(follower.end().code(), Some(0));
     site.gateway.process.finish();
 }
 
