@@ -25,6 +25,11 @@ struct Site {
 }
 
 fn site() -> Site {
+    site_with("size_law = \"fixed\"\nworkers = 3\n")
+}
+
+/// As [`site`], with these settings about the number of workers.
+fn site_with(size: &str) -> Site {
     let folder = tempfile::tempdir().unwrap();
     // Workers of another user read it.
     fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
@@ -34,7 +39,7 @@ fn site() -> Site {
     let path = folder.path().display();
     let settings = format!(
         "[[pool]]\nname = \"shop\"\nkind = \"fastcgi\"\ncommand = [\"/bin/sh\", \"worker\"]\ndirectory = \"{path}\"\n\
-         sockets = \"{path}/sockets\"\nmax = 8\nsize_law = \"fixed\"\nworkers = 3\n{}",
+         sockets = \"{path}/sockets\"\nmax = 8\n{size}{}",
         if is_root { "user = \"nobody\"\n" } else { "" }
     );
     let settings = file(&folder, "suimon.toml", &settings);
@@ -215,6 +220,26 @@ fn a_new_program_that_does_not_start_is_told_and_the_old_workers_go_on() {
     file(&site.folder, "worker", "exec php-cgi");
     assert_eq!(site.pool(&["reload", "--wait"]).code, Some(0));
     assert!(pids(&site.wait_for_workers(3)).is_disjoint(&before));
+    site.gateway.process.finish();
+}
+
+#[test]
+fn a_law_that_searches_goes_on_from_the_number_that_was_fixed() {
+    let site = site_with("");
+    site.wait_for(|pool| pool.pool.ready == pool.pool.wanted && pool.pool.wanted > 0);
+    for workers in ["2", "7"] {
+        assert_eq!(site.pool(&["resize", workers]).code, Some(0));
+        site.wait_for_workers(workers.parse().unwrap());
+    }
+    let told = site.pool(&["resize", "auto"]);
+    assert!(
+        told.out.contains("shop: pool.size_law = \"measured\" says how many workers, from 7 on"),
+        "{told:?}"
+    );
+    // The law has looked since, more than once.
+    let later = |pool: &PoolDetails| pool.workers.iter().all(|worker| worker.age_seconds > 3.0);
+    let pool = site.wait_for(later);
+    assert_eq!((pool.pool.fixed, pool.pool.wanted, pool.workers.len()), (None, 7, 7));
     site.gateway.process.finish();
 }
 
