@@ -192,7 +192,7 @@ impl Site<'_> {
         let environment =
             self.environment().map(|(name, value)| format!("{:?}", format!("{name}={value}"))).join(", ");
         format!(
-            "[gate]\ncores = 1\n[upstream.fastcgi]\nprogram = \"{app}/page.php\"\n[[pool]]\nname = \"shop\"\nkind = \"{kind}\"\n\
+            "[gate]\ncores = 1\nsession_law = \"open\"\n[upstream.fastcgi]\nprogram = \"{app}/page.php\"\n[[pool]]\nname = \"shop\"\nkind = \"{kind}\"\n\
              command = [\"taskset\", \"-c\", \"{core}\", {command}]\nenvironment = [{environment}]\n\
              sockets = \"{}\"\ndirectory = \"{app}\"\nready = \"/?page=1\"\n",
             folder.join("sockets").display()

@@ -12,6 +12,8 @@ use crate::workers::Server;
 const CGI_MAX: f64 = 0.7;
 /// What too few workers may complete at most, likewise.
 const TOO_FEW_MAX: f64 = 0.9;
+/// What Suimon must complete of what the best fixed number does.
+const SUIMON_MIN: f64 = 0.97;
 /// What the best number must complete of what is asked for at 0.6 of the capacity.
 const BELOW_MIN: f64 = 0.97;
 
@@ -76,6 +78,45 @@ fn judge_page(page: &Page) -> Vec<Claim> {
             ),
             done >= BELOW_MIN,
         ));
+    }
+    claims.extend(judge_suimon(page, &language));
+    claims
+}
+
+/// What Suimon is to complete under each load once its number is known: nearly as much as the best
+/// fixed number under that load, and no less than any server that nobody has tuned by hand.
+fn judge_suimon(page: &Page, language: &str) -> Vec<Claim> {
+    let mut claims = Vec::new();
+    let mut loads: Vec<Load> = Vec::new();
+    for cell in &page.cells {
+        if !loads.contains(&cell.load) {
+            loads.push(cell.load);
+        }
+    }
+    for load in loads {
+        let done = |server| under(page, server, load, |cell| cell.completed_per_s);
+        let Some(ours) = done(Server::Suimon { known: true }) else { continue };
+        let most = |of: fn(&Server) -> bool| {
+            let some = servers(page.cells.iter().map(|cell| cell.server)).into_iter().filter(of);
+            some.filter_map(done).max_by(f64::total_cmp)
+        };
+        let words = load.words();
+        if let Some(best) = most(|server| matches!(server, Server::Fixed(_))) {
+            let share = ours / best.max(1e-9);
+            claims.push(Claim::new(
+                format!("{language}, {words}: Suimon completes at least {SUIMON_MIN} of what the best fixed number does: {share:.2}"),
+                share >= SUIMON_MIN,
+            ));
+        }
+        let untuned = |server: &Server| {
+            !matches!(server, Server::Fixed(_) | Server::FpmTuned { .. } | Server::Suimon { .. })
+        };
+        if let Some(other) = most(untuned) {
+            claims.push(Claim::new(
+                format!("{language}, {words}: no server that nobody has tuned completes more than Suimon: {other:.1} and {ours:.1} per second"),
+                other <= ours,
+            ));
+        }
     }
     claims
 }
