@@ -71,6 +71,8 @@ pub(crate) enum Command {
   suimon serve --to http://10.0.0.5:8080 --to http://10.0.0.6:8080 --listen 0.0.0.0:80
   suimon serve --config /etc/suimon.toml
   suimon serve --to http://127.0.0.1:8080 --record gate.rec
+  suimon serve --user www-data -- php-cgi           the folder it is called in, as PHP; no other server is needed
+  suimon serve -- ./app --unix {socket}             workers that speak HTTP
 
 Nothing needs to be configured: routes, concurrency limits and the admission rate are found from traffic.
 Flags take precedence over the file. suimon.example.toml shows every setting with its default.
@@ -121,6 +123,13 @@ pub(crate) struct Serve {
     /// info]
     #[arg(long, value_name = "FILTER")]
     pub(crate) log: Option<String>,
+    /// With COMMAND: the user that the workers run as; needed where the gateway is root.
+    #[arg(long, value_name = "NAME", requires = "command")]
+    pub(crate) user: Option<String>,
+    /// Run the application as workers: their program and its arguments. With {socket} or {port} among
+    /// them they speak HTTP, else FastCGI. As [[pool]] in the settings, without a number.
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "to")]
+    pub(crate) command: Vec<String>,
 }
 
 #[derive(Args, Debug)]

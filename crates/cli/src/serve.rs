@@ -9,6 +9,7 @@ use crate::args::Serve;
 use crate::exit::Exit;
 use crate::{interrupt, summary};
 use reload::Reloader;
+use serde_json::json;
 use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use std::time::Duration;
 use suimon_admin::Source;
 use suimon_identity::keys::KeysError;
 use suimon_params::Recording;
+use suimon_params::pool::{PORT_WORD, SOCKET_WORD};
 use suimon_params::upstream::{NodeAddress, NodeParams};
 use suimon_proxy::RecordError;
 use suimon_proxy::UpstreamNodeView;
@@ -77,9 +79,13 @@ pub(crate) fn run(args: &Serve) -> Exit {
 /// Returns the settings in the `text` of the file, if one is named. The command line overrides the
 /// file.
 fn settings(args: &Serve, text: Option<&str>) -> Result<Settings, Faults> {
+    let pool = pool(args);
     let mut settings = match (&args.config, text) {
-        (Some(path), Some(text)) => Settings::of_file(&path.display().to_string(), text)?,
-        _ => Settings::default(),
+        (Some(path), Some(text)) => {
+            Settings::of_file(&path.display().to_string(), &(text.to_owned() + &pool))?
+        }
+        _ if pool.is_empty() => Settings::default(),
+        _ => Settings::of_file("the command line", &pool)?,
     };
     let mut faults = Faults::none();
     if !args.to.is_empty() {
@@ -121,6 +127,18 @@ fn settings(args: &Serve, text: Option<&str>) -> Result<Settings, Faults> {
     settings.check_addresses(&mut faults);
     state_files::check(&settings, &mut faults);
     faults.into_result(settings)
+}
+
+/// Returns the section for workers that the command line names, or nothing.
+fn pool(args: &Serve) -> String {
+    if args.command.is_empty() {
+        return String::new();
+    }
+    let speaks_http = args.command.iter().any(|word| word.contains(SOCKET_WORD) || word.contains(PORT_WORD));
+    let kind = if speaks_http { "http" } else { "fastcgi" };
+    // Lists and texts are written alike in JSON and TOML.
+    let user = args.user.as_ref().map_or(String::new(), |user| format!("user = {}\n", json!(user)));
+    format!("\n[[pool]]\nname = \"app\"\nkind = \"{kind}\"\ncommand = {}\n{user}", json!(args.command))
 }
 
 /// Begins to log to standard error. The filter is from the flag, else from the environment, else

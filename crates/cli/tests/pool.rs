@@ -227,11 +227,29 @@ fn the_number_that_was_found_is_where_the_next_start_begins() {
     assert!(text.contains("\"workers\": null,\n"), "nothing was found in so short a time: {text}");
     let remembered = text.split_once('\n').unwrap().1.replace("\"workers\": null", "\"workers\": 7");
     let remembered = suimon_store::remembered::Remembered::parse(remembered.as_bytes()).unwrap();
+    // What a gateway wrote that started later is not written over.
+    fs::remove_file(&learned).unwrap();
     suimon_store::remembered::write(&learned, &remembered).unwrap();
     let gateway = begin();
     gateway.process.wait_err("7 workers are wanted");
     gateway.process.finish();
     assert!(fs::read_to_string(&learned).unwrap().contains("\"workers\": 7,\n"), "it is kept");
+}
+
+#[test]
+fn a_command_alone_is_enough_to_try_it() {
+    let folder = folder();
+    let mut args = vec!["serve", "--listen", "127.0.0.1:0", "--admin", "off", "--learned", "none"];
+    if suimon_process::user_id() == 0 {
+        args.extend(["--user", "nobody"]);
+    }
+    args.extend(["--", "php-cgi", "-d", "cgi.fix_pathinfo=0"]);
+    let mut command = common::suimon(&args);
+    command.current_dir(folder.path());
+    let process = common::Running::of(command);
+    let clients = common::address_in(&process.wait_out("  clients "));
+    until("it answers", || matches!(try_get(clients, "/index.php"), Ok((200, _))));
+    process.finish();
 }
 
 #[test]

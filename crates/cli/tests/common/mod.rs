@@ -67,8 +67,12 @@ pub struct Running {
 
 impl Running {
     pub fn start(args: &[&str]) -> Running {
+        Running::of(suimon(args))
+    }
+
+    pub fn of(command: Command) -> Running {
         let words = tempfile::tempdir().unwrap();
-        let process = Program::of("suimon", suimon(args)).start(words.path()).unwrap();
+        let process = Program::of("suimon", command).start(words.path()).unwrap();
         Running { process: RefCell::new(process), read: Default::default(), _words: words }
     }
 
