@@ -11,8 +11,8 @@
 //! more stays if                  z ≥ 0.1 ln(n′ / n)                                                  (2)
 //! fewer stays if                 z ≥ ln 0.985, all such losses together                               (3)
 //! n′ = 2 n, n / 2                until a number on each side is known to be worse;                   (4)
-//!                                1.4 after a step that brought less than its share, or was undone; after less
-//!                                than half of it, the middle of its ends
+//!                                factor 1.4 after a step that brought less than its share, or was
+//!                                undone; after less than half of it, the middle of its ends
 //! n′ = vertex of the parabola through (ln n, ln X) of these three, if 4 % or more from n             (5)
 //! ```
 //!
@@ -30,8 +30,7 @@
 //!
 //! Where such changes follow one another, it rests at the number that was found last.
 //!
-//! While requests do not wait for most of the time, with M the most that ran at once in ten minutes
-//! (in one minute, where a limit of what may run holds requests while workers are idle):
+//! While requests do not wait for most of the time, with M the most that ran at once in ten minutes:
 //!
 //! ```text
 //! n > max(⌈1.3 M⌉ + 3, least)                                       one fewer, once a second       (6)
