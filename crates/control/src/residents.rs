@@ -16,6 +16,10 @@
 //! n′ = vertex of the parabola through (ln n, ln X) of these three, if 4 % or more from n             (5)
 //! ```
 //!
+//! At first, while requests are with their workers for no more than 1.25 times the least that this
+//! took, n grows by half each second without a trial: what takes no longer with more beside it has
+//! what it needs.
+//!
 //! A window is as long as it takes to tell z from its threshold by 1.5 times its standard error, at
 //! most `WINDOW_MOST`. Where so few requests come that it says no more, the move stays if z is nearer
 //! to what is in proportion (for more) or to nothing (for fewer) than to the other of the two.
@@ -87,6 +91,14 @@ const STEP_AGAIN: f64 = 1.25;
 const IN_PROPORTION: f64 = 0.9;
 /// After a step that brought less than this share, the middle of its two ends is tried.
 const HALF: f64 = 0.5;
+/// While workers are added without trials: the factor, what a request may take of the least it took
+/// and for how many seconds on end more than that, and the fewest completions of a second that tell.
+const RISE: f64 = 1.5;
+const RISE_TAKES: f64 = 1.25;
+const RISE_SLOW_TICKS: u32 = 2;
+const RISE_COMPLETIONS: u64 = 5;
+/// A start of so many seconds slows requests while it lasts.
+const RISE_START: f64 = 0.3;
 /// A step has no more starts than these seconds allow, ...
 const STEP_SECONDS: f64 = 15.0;
 /// ... or, if it is the least, these.
@@ -145,6 +157,8 @@ pub struct Residents {
     is_upwards: bool,
     /// Whether the last step brought so little that what is best is likely before it.
     is_between: bool,
+    /// Whether workers are added without trials.
+    rise: Option<Rise>,
     /// Steps (5) since the last rest.
     refines: u32,
     /// ln of the completions that moves to fewer have cost, at most 0.
@@ -166,6 +180,21 @@ pub struct Residents {
     running: VecDeque<u32>,
     /// Ticks on end in which a limit held requests although workers were idle.
     held: usize,
+}
+
+/// What is seen while workers are added without trials.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Rise {
+    took_least: f64,
+    slow: u32,
+    /// Whether workers started in the second before.
+    was_starting: bool,
+}
+
+impl Default for Rise {
+    fn default() -> Self {
+        Rise { took_least: f64::INFINITY, slow: 0, was_starting: true }
+    }
 }
 
 /// Where a move stands.
@@ -209,6 +238,7 @@ impl Residents {
             // Somebody who begins with very many hardly lacks some.
             is_upwards: !is_known && initial <= 4 * cores,
             is_between: false,
+            rise: (!is_known && initial <= 4 * cores).then(Rise::default),
             refines: 0,
             given: 0.0,
             learned: is_known.then_some(initial),
@@ -232,9 +262,10 @@ impl Residents {
         self.wanted
     }
 
-    /// Returns the number that was found best while requests waited, if a search has ended.
+    /// Returns the number that was found best while requests waited: by the last search that ended, or
+    /// by the first one so far.
     pub fn learned(&self) -> Option<u32> {
-        self.learned
+        self.learned.or((!self.middle.window.is_empty()).then_some(self.middle.n))
     }
 
     /// Takes note of what happened in the `passed` seconds before `now`, and returns the new number,
@@ -247,6 +278,7 @@ impl Residents {
         self.start_s = sample.start_s.unwrap_or(START_LEAST).max(START_LEAST);
         self.has_completed |= sample.completed > 0;
         self.keep_to_memory(now, sample)
+            .or_else(|| self.rise(now, sample))
             .or_else(|| self.shed(now, sample))
             .or_else(|| self.change(now, sample))
             .or_else(|| self.follow_need(now, sample))
@@ -379,6 +411,29 @@ impl Residents {
         }
     }
 
+    /// Adds workers without a trial, as long as requests take no longer with them.
+    fn rise(&mut self, now: Instant, sample: &ResidentSample) -> Option<ResidentMove> {
+        let rise = self.rise.as_mut()?;
+        let was_starting = std::mem::replace(&mut rise.was_starting, sample.starting > 0);
+        let is_quick = sample.start_s.is_some_and(|start| start < RISE_START);
+        let is_clean = sample.starting == 0 && (is_quick || !was_starting);
+        let took = sample.took_s.filter(|_| is_clean && sample.completed >= RISE_COMPLETIONS)?;
+        rise.took_least = rise.took_least.min(took);
+        rise.slow = if took > RISE_TAKES * rise.took_least { rise.slow + 1 } else { 0 };
+        if rise.slow >= RISE_SLOW_TICKS || sample.is_swapping {
+            // The last of them may have been too many.
+            self.rise = None;
+            (self.is_upwards, self.step) = (false, self.step_of(STEP_AGAIN));
+            return None;
+        }
+        if rise.slow > 0 || sample.short < SHORT_LEAST || sample.ready < self.wanted {
+            return None;
+        }
+        let n = f64::from(self.wanted);
+        let more = (RISE * n).ceil().min(n + self.starts_in_time().max(1.0)) as u32;
+        self.go(now, more, ResidentReason::TriesMore)
+    }
+
     /// Forgets what belongs to another host, and searches anew; where changes follow one another, it
     /// rests at the number found last.
     fn begin_anew(&mut self, now: Instant, is_faster: bool) -> Option<ResidentMove> {
@@ -462,7 +517,7 @@ impl Residents {
         }
         let Some(next) = self.next() else { return self.rest(now) };
         let why = if next > self.middle.n { ResidentReason::TriesMore } else { ResidentReason::TriesFewer };
-        self.wanted = next;
+        (self.wanted, self.rise) = (next, None);
         self.phase = Phase::Changing { is_trial: true, since: now };
         self.has_completed = false;
         Some(ResidentMove { wanted: next, why })
@@ -496,9 +551,14 @@ impl Residents {
         // No more than start in time, as they take the processor from the others.
         let at_once = f64::from((self.params.cores / 2).max(1));
         let least = (f64::from(n) * (STEP_AGAIN - 1.0)).min(STEP_SECONDS_MOST / self.start_s * at_once);
-        let starts = (STEP_SECONDS / self.start_s * at_once).max(least);
+        let starts = self.starts_in_time().max(least);
         let more = (self.step * f64::from(n)).min(f64::from(n) + starts).round() as u32;
         more.max(n + 1).min(self.limit())
+    }
+
+    /// Returns how many workers can be started within the time of a step.
+    fn starts_in_time(&self) -> f64 {
+        STEP_SECONDS / self.start_s * f64::from((self.params.cores / 2).max(1))
     }
 
     /// Where memory has become short during a trial, the number it is compared with may not fit any

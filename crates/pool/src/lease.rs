@@ -2,6 +2,7 @@
 
 use super::Pool;
 use std::sync::Arc;
+use std::time::Instant;
 use suimon_fleet::workers::{Release, WorkerId};
 use suimon_params::upstream::NodeAddress;
 
@@ -17,11 +18,12 @@ pub struct Lease {
     worker: WorkerId,
     address: Arc<NodeAddress>,
     how: Release,
+    since: Instant,
 }
 
 impl Lease {
     pub(super) fn new(pool: Pool, worker: WorkerId, address: Arc<NodeAddress>) -> Self {
-        Lease { pool, worker, address, how: Release::Cancelled }
+        Lease { pool, worker, address, how: Release::Cancelled, since: Instant::now() }
     }
 
     /// Returns where the worker listens.
@@ -54,6 +56,12 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         let (worker, how) = (self.worker, self.how);
-        self.pool.change(|state, now| state.workers.release(now, worker, how));
+        let took = self.since.elapsed().as_secs_f64();
+        self.pool.change(|state, now| {
+            if how == Release::Done {
+                state.took = (state.took.0 + 1, state.took.1 + took);
+            }
+            state.workers.release(now, worker, how);
+        });
     }
 }

@@ -76,6 +76,9 @@ struct State {
     look: Look,
     /// CPU time of recent starts, seconds.
     start_cpu: Recent,
+    /// Since the last sample: requests whose answers were read to the end, and seconds of all of them
+    /// with their workers.
+    took: (u64, f64),
     /// The last that a worker wrote which has ended, or why there is none.
     last_words: String,
 }
@@ -98,6 +101,7 @@ impl Pool {
             trace: Trace::default(),
             look: Look::default(),
             start_cpu: Recent::default(),
+            took: (0, 0.0),
             last_words: String::new(),
         };
         let (params, state) = (Arc::new(params), Mutex::new(state));
@@ -184,7 +188,10 @@ impl Pool {
     pub fn sample(&self) -> PoolSample {
         let mut state = self.state();
         let count = state.workers.count();
+        let (completed, took) = std::mem::take(&mut state.took);
         PoolSample {
+            completed,
+            took_s: (completed > 0).then(|| took / completed as f64),
             wanted: state.workers.wanted(),
             ready: count.ready(),
             starting: count.starting,

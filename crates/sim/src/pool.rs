@@ -118,8 +118,8 @@ pub(crate) struct Pool {
     law: Option<SizeLaw>,
     workers: Workers,
     waiting: VecDeque<(Instant, Job)>,
-    /// By job: its worker.
-    at_work: BTreeMap<u64, WorkerId>,
+    /// By job: its worker, and since when.
+    at_work: BTreeMap<u64, (WorkerId, Instant)>,
     /// Under CGI: requests in the node.
     processes: u32,
     /// By worker: when its start began.
@@ -127,6 +127,7 @@ pub(crate) struct Pool {
     start_s: Option<f64>,
     /// Since the last tick.
     completed: u64,
+    took_s: f64,
     running_max: u32,
     short_s: f64,
     held_s: f64,
@@ -168,6 +169,7 @@ impl Pool {
             starts: BTreeMap::new(),
             start_s: None,
             completed: 0,
+            took_s: 0.0,
             running_max: 0,
             short_s: 0.0,
             held_s: 0.0,
@@ -207,7 +209,10 @@ impl Pool {
         }
         self.completed += 1;
         match self.at_work.remove(&job) {
-            Some(worker) => self.workers.release(now, worker, Release::Done),
+            Some((worker, since)) => {
+                self.took_s += now.secs_since(since);
+                self.workers.release(now, worker, Release::Done);
+            }
             None => self.processes = self.processes.saturating_sub(1),
         }
         true
@@ -245,7 +250,7 @@ impl Pool {
         let worker = if self.law.is_some() { Some(self.workers.take(false)?) } else { None };
         let (_, mut job) = self.waiting.pop_front()?;
         match worker {
-            Some(worker) => _ = self.at_work.insert(job.id, worker),
+            Some(worker) => _ = self.at_work.insert(job.id, (worker, now)),
             None => {
                 self.processes += 1;
                 job.cpu += self.setup.start;
@@ -292,12 +297,14 @@ impl Pool {
             short: (self.short_s / passed.max(1e-9)).min(1.0),
             held: (self.held_s / passed.max(1e-9)).min(1.0),
             completed: self.completed,
+            took_s: (self.completed > 0).then(|| self.took_s / self.completed as f64),
             oldest_s: oldest.map_or(0.0, |since| now.secs_since(since)),
             start_s: self.start_s,
             fit,
             is_swapping: self.setup.swapped(self.processes()) > 0.0,
         };
-        (self.completed, self.running_max, self.short_s, self.held_s) = (0, busy as u32, 0.0, 0.0);
+        (self.completed, self.took_s) = (0, 0.0);
+        (self.running_max, self.short_s, self.held_s) = (busy as u32, 0.0, 0.0);
         if passed <= 0.0 {
             return;
         }

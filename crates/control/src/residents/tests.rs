@@ -104,6 +104,7 @@ impl Host {
         let short = load.powi(16).min(1.0);
         let running = if short > 0.05 { ready } else { (load * self.ready).ceil() as u32 };
         let sample = ResidentSample {
+            took_s: None,
             ready,
             idle: ready.saturating_sub(running),
             starting: starting.ceil() as u32,
@@ -415,4 +416,30 @@ fn workers_that_a_limit_keeps_idle_go_within_seconds_though_requests_wait() {
         let _ = law.on_tick(now, 1.0, &sample);
     }
     assert_eq!(law.wanted(), 15);
+}
+
+#[test]
+fn while_requests_take_no_longer_workers_come_within_seconds() {
+    let mut law = Residents::new(ResidentParams { initial: 3, ..shared(1) });
+    let mut now = Instant::ORIGIN;
+    let mut play = |seconds: u32, took: f64| {
+        for _ in 0..seconds {
+            now += Duration::from_secs(1);
+            let ready = law.wanted();
+            let sample = ResidentSample {
+                ready,
+                running_max: ready,
+                short: 1.0,
+                completed: (f64::from(ready) / took) as u64,
+                took_s: Some(took),
+                start_s: Some(0.05),
+                ..ResidentSample::default()
+            };
+            let _ = law.on_tick(now, 1.0, &sample);
+        }
+        law.wanted()
+    };
+    let many = play(6, 0.165);
+    assert!((20..=50).contains(&many), "{many}");
+    assert_eq!(play(3, 0.3), many, "requests take longer beside so many");
 }

@@ -8,7 +8,7 @@ use suimon_control::{DynamicParams, ResidentParams, ResidentSample, SizeLaw, Siz
 use suimon_model::Instant;
 use suimon_params::pool::SizeParams;
 use suimon_params::upstream::WorkersNodeParams;
-use suimon_pool::{Pool, PoolSample};
+use suimon_pool::PoolSample;
 use tokio::time::{Duration, MissedTickBehavior, interval};
 
 /// How often the law looks.
@@ -40,7 +40,7 @@ pub(super) async fn keep_size(backend: Arc<Backend>, params: WorkersNodeParams, 
     pool.set_wanted(law.wanted() as usize, "so many are started with");
     let mut ticks = interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (origin, mut before, mut served) = (std::time::Instant::now(), ticks.tick().await, requests(&pool));
+    let (origin, mut before) = (std::time::Instant::now(), ticks.tick().await);
     let mut orders = backend.fixed_size.subscribe();
     if orders.borrow().is_some() {
         orders.mark_changed();
@@ -62,12 +62,10 @@ pub(super) async fn keep_size(backend: Arc<Backend>, params: WorkersNodeParams, 
         let passed = tick.duration_since(std::mem::replace(&mut before, tick)).as_secs_f64();
         let sample = pool.sample();
         let shortage = backend.keeper.worker_shortage();
-        let completed = requests(&pool);
         let sample = ResidentSample {
             short: shortage.short,
             held: shortage.held,
             oldest_s: shortage.longest_wait,
-            completed: completed - std::mem::replace(&mut served, completed),
             ..counted(&sample)
         };
         let now = Instant::ORIGIN + origin.elapsed();
@@ -94,10 +92,6 @@ fn going_on_from(workers: u32, kind: SizeLawKind) -> SizeLawKind {
     }
 }
 
-fn requests(pool: &Pool) -> u64 {
-    pool.totals().requests
-}
-
 fn counted(sample: &PoolSample) -> ResidentSample {
     let small = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     ResidentSample {
@@ -105,6 +99,8 @@ fn counted(sample: &PoolSample) -> ResidentSample {
         idle: small(sample.idle),
         starting: small(sample.starting),
         running_max: small(sample.busy_max),
+        completed: sample.completed,
+        took_s: sample.took_s,
         start_s: sample.start_s,
         fit: sample.fit.map(small),
         is_swapping: sample.is_swapping,
