@@ -421,9 +421,9 @@ impl Residents {
         rise.took_least = rise.took_least.min(took);
         rise.slow = if took > RISE_TAKES * rise.took_least { rise.slow + 1 } else { 0 };
         if rise.slow >= RISE_SLOW_TICKS || sample.is_swapping {
-            // The last of them may have been too many.
+            // The last of them may have been too many; where starts are dear, that is tried first.
             self.rise = None;
-            (self.is_upwards, self.step) = (false, self.step_of(STEP_AGAIN));
+            (self.is_upwards, self.step) = (is_quick, self.step_of(STEP_AGAIN));
             return None;
         }
         if rise.slow > 0 || sample.short < SHORT_LEAST || sample.ready < self.wanted {
