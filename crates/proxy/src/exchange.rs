@@ -164,12 +164,12 @@ impl Exchange {
     /// it.
     pub(crate) fn release(mut self, outcome: Outcome) -> Option<UpstreamBody> {
         let phase = std::mem::replace(&mut self.phase, Phase::Over);
+        if let Phase::Reading(body) = &phase {
+            body.ungate();
+        }
         self.settle(outcome);
         match phase {
-            Phase::Reading(body) => {
-                body.ungate();
-                Some(body)
-            }
+            Phase::Reading(body) => Some(body),
             Phase::Sending(_) | Phase::Over => None,
         }
     }

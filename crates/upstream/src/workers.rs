@@ -61,7 +61,8 @@ impl Workers {
         let (kind, detail) = if self.pool.count().ready() == 0 {
             (UpstreamErrorKind::NoNode, "no worker is ready")
         } else {
-            (UpstreamErrorKind::ConnectTimeout, "no worker was free in time")
+            // That all are busy says nothing of the application.
+            (UpstreamErrorKind::GatewayFull, "no worker was free in time")
         };
         Err(last.unwrap_or(ConnectError { kind, detail, cause: None }))
     }

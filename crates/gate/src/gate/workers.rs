@@ -144,7 +144,11 @@ impl Gate {
         let lacks_worker = !is_free && self.routes.iter().enumerate().any(lacks);
         self.workers.ticks = self.workers.ticks.saturating_add(1);
         self.workers.short += u32::from(!is_free && self.waiting > 0);
-        self.workers.held += u32::from(is_free && self.waiting > 0);
+        // What waits at the gate of sessions, or for an application that is down, no limit of a route
+        // holds.
+        let is_held =
+            is_free && !self.away.is_on() && self.routes.iter().any(|route| !route.queue.is_empty());
+        self.workers.held += u32::from(is_held);
         self.workers.calm = if lacks_worker { 0 } else { self.workers.calm.saturating_add(1) };
         self.follow_workers();
     }
@@ -168,8 +172,10 @@ impl Gate {
         let Some((then, limits)) = &self.workers.bound else { return };
         let share = (f64::from(ready) / f64::from((*then).max(1))).max(1.0);
         for (route, limit) in routes().zip(limits) {
+            // However few there were then: twice as many as workers hide nothing.
+            let most = (*limit).max(ready.saturating_mul(2));
             self.law.set_capped(route, true);
-            self.law.set_limit(route, (share * f64::from(*limit)).ceil() as u32);
+            self.law.set_limit(route, ((share * f64::from(*limit)).ceil() as u32).min(most));
         }
     }
 }
