@@ -16,9 +16,14 @@
 //! n′ = vertex of the parabola through (ln n, ln X) of these three, if 4 % or more from n             (5)
 //! ```
 //!
-//! At first, while requests are with their workers for no more than 1.25 times the least that this
-//! took, n grows by half each second without a trial: what takes no longer with more beside it has
-//! what it needs.
+//! At first n rises without trials. All n workers have a request, so that they complete n / W a second
+//! with W the time that one is with its worker (Little); W is known after few requests, X only after
+//! many:
+//!
+//! ```text
+//! n rises on while              ln(n′ / W′) − ln(n / W) ≥ 0.3 ln(n′ / n)                            (0)
+//! n′ = 2 n                      after a step that brought what is in proportion, 1.5 n after others
+//! ```
 //!
 //! A window is as long as it takes to tell z from its threshold by 1.5 times its standard error, at
 //! most `WINDOW_MOST`. Where so few requests come that it says no more, the move stays if z is nearer
@@ -91,14 +96,17 @@ const STEP_AGAIN: f64 = 1.25;
 const IN_PROPORTION: f64 = 0.9;
 /// After a step that brought less than this share, the middle of its two ends is tried.
 const HALF: f64 = 0.5;
-/// While workers are added without trials: the factor, what a request may take of the least it took
-/// and for how many seconds on end more than that, and the fewest completions of a second that tell.
-const RISE: f64 = 1.5;
-const RISE_TAKES: f64 = 1.25;
-const RISE_SLOW_TICKS: u32 = 2;
-const RISE_COMPLETIONS: u64 = 5;
-/// A start of so many seconds slows requests while it lasts.
-const RISE_START: f64 = 0.3;
+/// While workers are added without trials (0): the share of what is in proportion that a step must
+/// bring, the factor of a step after one that brought less than [`IN_PROPORTION`], the fewest
+/// completions that tell, and those that must do where nothing is sure.
+const RISE_GAIN: f64 = 0.3;
+const RISE_NEAR: f64 = 1.5;
+const RISE_COMPLETIONS: u64 = 40;
+const RISE_COMPLETIONS_MOST: u64 = 120;
+/// The share of a second in which all that complete must have begun after the last step.
+const RISE_CLEAN: f64 = 0.7;
+/// The least time that a start counts as then, seconds.
+const RISE_START_LEAST: f64 = 0.05;
 /// A step has no more starts than these seconds allow, ...
 const STEP_SECONDS: f64 = 15.0;
 /// ... or, if it is the least, these.
@@ -182,19 +190,16 @@ pub struct Residents {
     held: usize,
 }
 
-/// What is seen while workers are added without trials.
-#[derive(Clone, Copy, PartialEq, Debug)]
+/// What is seen while workers are added without trials (0).
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
 struct Rise {
-    took_least: f64,
-    slow: u32,
-    /// Whether workers started in the second before.
-    was_starting: bool,
-}
-
-impl Default for Rise {
-    fn default() -> Self {
-        Rise { took_least: f64::INFINITY, slow: 0, was_starting: true }
-    }
+    /// The number before the last step, and what was seen with it.
+    before: Option<Point>,
+    /// When requests that began before the last step have ended; `None`: its workers are not there.
+    settled: Option<Instant>,
+    /// Requests completed since then, and seconds that they took.
+    completed: u64,
+    took: f64,
 }
 
 /// Where a move stands.
@@ -276,9 +281,9 @@ impl Residents {
         }
         self.running.push_back(sample.running_max);
         self.start_s = sample.start_s.unwrap_or(START_LEAST).max(START_LEAST);
-        self.has_completed |= sample.completed > 0;
+        self.has_completed |= is_useful(sample);
         self.keep_to_memory(now, sample)
-            .or_else(|| self.rise(now, sample))
+            .or_else(|| self.rise(now, passed, sample))
             .or_else(|| self.shed(now, sample))
             .or_else(|| self.change(now, sample))
             .or_else(|| self.follow_need(now, sample))
@@ -376,6 +381,11 @@ impl Residents {
         if sample.short < SHORT_LEAST || sample.ready.abs_diff(self.wanted) > self.wanted / 10 {
             return None;
         }
+        if sample.failed > sample.completed {
+            // An application in trouble says nothing of how many workers help.
+            self.window = Window::default();
+            return None;
+        }
         match self.phase {
             Phase::Changing { .. } | Phase::Settling { .. } => None,
             Phase::Settled => {
@@ -411,27 +421,59 @@ impl Residents {
         }
     }
 
-    /// Adds workers without a trial, as long as requests take no longer with them.
-    fn rise(&mut self, now: Instant, sample: &ResidentSample) -> Option<ResidentMove> {
+    /// (0)
+    fn rise(&mut self, now: Instant, passed: f64, sample: &ResidentSample) -> Option<ResidentMove> {
         let rise = self.rise.as_mut()?;
-        let was_starting = std::mem::replace(&mut rise.was_starting, sample.starting > 0);
-        let is_quick = sample.start_s.is_some_and(|start| start < RISE_START);
-        let is_clean = sample.starting == 0 && (is_quick || !was_starting);
-        let took = sample.took_s.filter(|_| is_clean && sample.completed >= RISE_COMPLETIONS)?;
-        rise.took_least = rise.took_least.min(took);
-        rise.slow = if took > RISE_TAKES * rise.took_least { rise.slow + 1 } else { 0 };
-        if rise.slow >= RISE_SLOW_TICKS || sample.is_swapping {
-            // The last of them may have been too many; where starts are dear, that is tried first.
-            self.rise = None;
-            (self.is_upwards, self.step) = (is_quick, self.step_of(STEP_AGAIN));
+        if sample.is_swapping {
+            (self.rise, self.is_upwards) = (None, false);
             return None;
         }
-        if rise.slow > 0 || sample.short < SHORT_LEAST || sample.ready < self.wanted {
+        if sample.starting > 0 || sample.ready != self.wanted {
+            *rise = Rise { before: rise.before, ..Rise::default() };
             return None;
         }
-        let n = f64::from(self.wanted);
-        let more = (RISE * n).ceil().min(n + self.starts_in_time().max(1.0)) as u32;
-        self.go(now, more, ResidentReason::TriesMore)
+        let took = sample.took_s.filter(|_| sample.short >= SHORT_LEAST && is_useful(sample))?;
+        let settled = *rise.settled.get_or_insert(now + seconds(SETTLE_REQUESTS * took));
+        // A few that began before do not tell much else.
+        if rise.before.is_some() && now < settled + seconds(RISE_CLEAN * passed) {
+            return None;
+        }
+        rise.completed += sample.completed;
+        rise.took += took * sample.completed as f64;
+        if rise.completed < RISE_COMPLETIONS {
+            return None;
+        }
+        let n = self.wanted;
+        let here = Point::by_time(now, n, rise.took / rise.completed as f64, rise.completed);
+        // What the last step brought, as a share of what is in proportion, and its standard error.
+        let (gain, error) = rise.before.filter(|before| before.n < n).map_or((1.0, 0.0), |before| {
+            let (z, error) = here.window.against(&before.window);
+            let in_proportion = ln(f64::from(n) / f64::from(before.n));
+            (z / in_proportion, error / in_proportion)
+        });
+        let is_sure = (gain - RISE_GAIN).abs() >= SURE * error;
+        if !is_sure && rise.completed < RISE_COMPLETIONS_MOST {
+            return None;
+        }
+        if gain < RISE_GAIN {
+            let before = self.rise.take()?.before?;
+            self.is_upwards = gain >= GAIN_LEAST;
+            self.step = self.step_of(if self.is_upwards { STEP_NEAR } else { STEP_AGAIN });
+            if gain + SURE * error >= 0.0 {
+                return None;
+            }
+            self.right = Some(here);
+            return self.go(now, before.n, ResidentReason::Back);
+        }
+        *rise = Rise { before: Some(here), ..Rise::default() };
+        let factor = if gain >= IN_PROPORTION { STEP } else { RISE_NEAR };
+        let start_s = sample.start_s.unwrap_or(START_LEAST).max(RISE_START_LEAST);
+        let starts = (STEP_SECONDS / start_s * self.starts_at_once()).max(1.0);
+        let more = (factor * f64::from(n)).ceil().min(f64::from(n) + starts) as u32;
+        let more = self.go(now, more, ResidentReason::TriesMore);
+        // Without room for more of them there is nothing to see.
+        self.rise = self.rise.take().filter(|_| more.is_some());
+        more
     }
 
     /// Forgets what belongs to another host, and searches anew; where changes follow one another, it
@@ -549,16 +591,16 @@ impl Residents {
 
     fn more_than(&self, n: u32) -> u32 {
         // No more than start in time, as they take the processor from the others.
-        let at_once = f64::from((self.params.cores / 2).max(1));
-        let least = (f64::from(n) * (STEP_AGAIN - 1.0)).min(STEP_SECONDS_MOST / self.start_s * at_once);
-        let starts = self.starts_in_time().max(least);
+        let in_time = |within: f64| within / self.start_s * self.starts_at_once();
+        let least = (f64::from(n) * (STEP_AGAIN - 1.0)).min(in_time(STEP_SECONDS_MOST));
+        let starts = in_time(STEP_SECONDS).max(least);
         let more = (self.step * f64::from(n)).min(f64::from(n) + starts).round() as u32;
         more.max(n + 1).min(self.limit())
     }
 
-    /// Returns how many workers can be started within the time of a step.
-    fn starts_in_time(&self) -> f64 {
-        STEP_SECONDS / self.start_s * f64::from((self.params.cores / 2).max(1))
+    /// Returns how many workers start at once.
+    fn starts_at_once(&self) -> f64 {
+        f64::from((self.params.cores / 2).max(1))
     }
 
     /// Where memory has become short during a trial, the number it is compared with may not fit any
@@ -627,6 +669,11 @@ impl Residents {
         self.right = self.right.filter(|right| right.n > wanted);
         Some(ResidentMove { wanted, why })
     }
+}
+
+/// Returns whether what was completed says something: with many errors the application is not itself.
+fn is_useful(sample: &ResidentSample) -> bool {
+    sample.completed > sample.failed
 }
 
 /// Returns the rest after so many.

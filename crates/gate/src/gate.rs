@@ -378,6 +378,7 @@ impl Gate {
             Outcome::Abandoned => was_sent,
             Outcome::Failed(_) => false,
         };
+        self.workers.note_end(service, outcome);
         let meter = &mut self.meters[entry.route.index()];
         meter.end(service, progress);
         if progress {
@@ -717,4 +718,4 @@ mod tests;
 mod tick;
 mod workers;
 
-pub use workers::WorkerShortage;
+pub use workers::WorkerLoad;

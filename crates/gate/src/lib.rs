@@ -34,7 +34,7 @@ pub use api::{
     Output, Params, Permit, QueueOrder, Refusal, RequestInfo, RouteMode, RouteView, ServiceParams,
     ServiceView, Services, SessionEnds, SessionSignal, SessionStatus, Snapshot, Start,
 };
-pub use gate::{Gate, WorkerShortage};
+pub use gate::{Gate, WorkerLoad};
 pub use knowledge::{Knowledge, KnownKind, KnownRoute};
 pub use learned::{Learned, LearnedKind, LearnedRoute, LearnedTransitions, ServiceTimeStats, Think};
 /// What is wished of services, and how they stand.

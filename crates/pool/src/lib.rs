@@ -194,6 +194,7 @@ impl Pool {
             took_s: (completed > 0).then(|| took / completed as f64),
             wanted: state.workers.wanted(),
             ready: count.ready(),
+            ungated: count.ungated,
             starting: count.starting,
             idle: count.idle,
             unsure: count.unsure,

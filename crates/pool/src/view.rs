@@ -71,6 +71,9 @@ pub struct PoolSample {
     pub wanted: usize,
     /// How many can take requests, or have one.
     pub ready: usize,
+    /// Of these, how many have a request that nobody counts among those that are let in: a stream, or
+    /// one whose client is waited for.
+    pub ungated: usize,
     /// How many are not ready yet.
     pub starting: usize,
     /// How many are ready, without a request.

@@ -297,6 +297,7 @@ impl Pool {
             short: (self.short_s / passed.max(1e-9)).min(1.0),
             held: (self.held_s / passed.max(1e-9)).min(1.0),
             completed: self.completed,
+            failed: 0,
             took_s: (self.completed > 0).then(|| self.took_s / self.completed as f64),
             oldest_s: oldest.map_or(0.0, |since| now.secs_since(since)),
             start_s: self.start_s,

@@ -18,6 +18,8 @@ pub struct ResidentSample {
     pub held: f64,
     /// Requests completed.
     pub completed: u64,
+    /// Requests that failed: they say nothing of how many workers help.
+    pub failed: u64,
     /// Seconds that the completed ones were with their worker, on average; `None`: unknown.
     pub took_s: Option<f64>,
     /// Seconds that the oldest waiting request has waited; 0: none waits.

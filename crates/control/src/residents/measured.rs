@@ -94,6 +94,14 @@ impl Point {
         Point { n, at: Instant::ORIGIN, window: Window::default() }
     }
 
+    /// Returns the point of a number of workers, all of them with a request for `took` seconds each, by
+    /// Little's law; so many requests tell.
+    pub(super) fn by_time(at: Instant, n: u32, took: f64, completed: u64) -> Self {
+        let mut window = Window::default();
+        window.add(completed as f64 * took / f64::from(n), completed);
+        Point { n, at, window }
+    }
+
     pub(super) fn position(&self) -> (f64, f64) {
         (ln(f64::from(self.n)), self.window.ln_rate())
     }

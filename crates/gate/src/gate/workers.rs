@@ -3,7 +3,7 @@
 
 use super::Gate;
 use crate::queue::LATE;
-use suimon_model::{Instant, RouteId};
+use suimon_model::{Instant, Outcome, RouteId};
 
 /// Ticks without a request that lacks a worker, after which limits are what holds requests back.
 const CALM_TICKS: u32 = 4;
@@ -22,9 +22,16 @@ pub(super) struct WorkerSlots {
     ticks: u32,
     short: u32,
     held: u32,
+    /// For the next report, too: requests that were answered well, seconds they took, and those that
+    /// failed.
+    completed: u64,
+    took: f64,
+    failed: u64,
 }
 
-suimon_model::saved_struct!(WorkerSlots { ready, calm, bound } without { ticks, short, held });
+suimon_model::saved_struct!(
+    WorkerSlots { ready, calm, bound } without { ticks, short, held, completed, took, failed }
+);
 
 impl WorkerSlots {
     /// Returns how many are ready, where they are counted.
@@ -33,15 +40,27 @@ impl WorkerSlots {
         self.ready
     }
 
+    /// Takes note of the end of a request that was `service` seconds with the application.
+    pub(super) fn note_end(&mut self, service: f64, outcome: Outcome) {
+        match outcome {
+            Outcome::Completed | Outcome::Declined => {
+                self.completed += 1;
+                self.took += service;
+            }
+            Outcome::Failed(_) => self.failed += 1,
+            Outcome::Abandoned => {}
+        }
+    }
+
     /// Returns whether requests wait for a worker, not for their route's limit.
     fn binds(&self) -> bool {
         self.ready.is_some() && self.calm < CALM_TICKS
     }
 }
 
-/// What a pool is told of those who wait for its workers.
+/// What the law of a pool's size is told: who waits for its workers, and what these do.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct WorkerShortage {
+pub struct WorkerLoad {
     /// The share of the time since the last report in which requests waited and all workers were
     /// taken, 0 to 1.
     pub short: f64,
@@ -50,6 +69,14 @@ pub struct WorkerShortage {
     /// Seconds that the request has waited which would be next at its route, of all routes the
     /// longest.
     pub longest_wait: f64,
+    /// Requests that had a slot and were answered, not with an error of the application's own, since
+    /// the last report.
+    pub completed: u64,
+    /// Seconds that these were with the application, on average; `None`: there are none.
+    pub took_s: Option<f64>,
+    /// Requests that failed since the last report: an error comes sooner than an answer, and says
+    /// nothing of how many workers help.
+    pub failed: u64,
 }
 
 impl Gate {
@@ -68,14 +95,17 @@ impl Gate {
         self.publish();
     }
 
-    /// Reports whether workers were enough since the last report.
-    pub fn take_worker_shortage(&mut self, now: Instant) -> WorkerShortage {
+    /// Reports what workers did since the last report, and whether they were enough.
+    pub fn take_worker_load(&mut self, now: Instant) -> WorkerLoad {
         let heads = self.routes.iter().filter_map(|route| self.requests.get(route.queue.head()?.1));
         let waits = heads.map(|request| now.secs_since(request.arrived));
-        let WorkerSlots { ticks, short, held, .. } = self.workers;
+        let longest_wait = waits.fold(0.0, f64::max);
+        let WorkerSlots { ticks, short, held, completed, took, failed, .. } = self.workers;
         (self.workers.ticks, self.workers.short, self.workers.held) = (0, 0, 0);
+        (self.workers.completed, self.workers.took, self.workers.failed) = (0, 0.0, 0);
         let share = |of: u32| f64::from(of) / f64::from(ticks.max(1));
-        WorkerShortage { short: share(short), held: share(held), longest_wait: waits.fold(0.0, f64::max) }
+        let took_s = (completed > 0).then(|| took / completed as f64);
+        WorkerLoad { short: share(short), held: share(held), longest_wait, completed, took_s, failed }
     }
 
     /// Returns whether a worker is free, or none are counted. While the application does not answer

@@ -1,7 +1,7 @@
 //! What the gate is told of routes, kinds of session and settings.
 
 use super::{Gatekeeper, Inner};
-use suimon_gate::{Adoption, KindParams, RouteMode, Services, WorkerShortage};
+use suimon_gate::{Adoption, KindParams, RouteMode, Services, WorkerLoad};
 use suimon_model::{Duration, Instant, KindId, RouteId};
 use suimon_params::Params;
 use suimon_record::{Event, name_cut};
@@ -90,9 +90,9 @@ impl Gatekeeper {
         });
     }
 
-    /// Returns whether workers were enough since this was asked last.
-    pub(crate) fn worker_shortage(&self) -> WorkerShortage {
-        self.lock().gate.take_worker_shortage(self.clock.now())
+    /// Returns what workers did since this was asked last, and whether they were enough.
+    pub(crate) fn worker_load(&self) -> WorkerLoad {
+        self.lock().gate.take_worker_load(self.clock.now())
     }
 
     /// Puts other settings in force; the kinds of session and the declared routes are the same.

@@ -3,6 +3,7 @@
 
 use super::learned::LearnedWorkers;
 use crate::backend::Backend;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use suimon_control::{DynamicParams, ResidentParams, ResidentSample, SizeLaw, SizeLawKind};
 use suimon_model::Instant;
@@ -13,6 +14,11 @@ use tokio::time::{Duration, MissedTickBehavior, interval};
 
 /// How often the law looks.
 const EVERY: Duration = Duration::from_secs(1);
+/// Seconds after which a worker counts as held by a stream or by a slow client. Others are about to be
+/// free.
+const HELD_TICKS: usize = 3;
+/// Why the number changes when they become more or fewer.
+const HELD: &str = "workers that streams and slow clients hold come on top";
 /// Why the number changes when an operator fixes it, and when they give it back to the law.
 const FIXED: &str = "an operator has fixed the number";
 const GIVEN_BACK: &str = "an operator has given the number back to its law";
@@ -41,6 +47,7 @@ pub(super) async fn keep_size(backend: Arc<Backend>, params: WorkersNodeParams, 
     let mut ticks = interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (origin, mut before) = (std::time::Instant::now(), ticks.tick().await);
+    let mut held = Held::default();
     let mut orders = backend.fixed_size.subscribe();
     if orders.borrow().is_some() {
         orders.mark_changed();
@@ -55,22 +62,29 @@ pub(super) async fn keep_size(backend: Arc<Backend>, params: WorkersNodeParams, 
                     None => (going_on_from(law.wanted(), size.law), GIVEN_BACK),
                 };
                 law = law_of(size, kind, law.wanted(), false);
-                pool.set_wanted(law.wanted() as usize, why);
+                pool.set_wanted(held.beside(law.wanted(), size.most), why);
                 continue;
             }
         };
         let passed = tick.duration_since(std::mem::replace(&mut before, tick)).as_secs_f64();
         let sample = pool.sample();
-        let shortage = backend.keeper.worker_shortage();
+        let load = backend.keeper.worker_load();
+        let was_held = held.now();
+        held.see(sample.ungated);
         let sample = ResidentSample {
-            short: shortage.short,
-            held: shortage.held,
-            oldest_s: shortage.longest_wait,
-            ..counted(&sample)
+            short: load.short,
+            held: load.held,
+            oldest_s: load.longest_wait,
+            completed: load.completed,
+            took_s: load.took_s,
+            failed: load.failed,
+            ..counted(&sample, was_held, size.most)
         };
         let now = Instant::ORIGIN + origin.elapsed();
-        if let Some(moved) = law.on_tick(now, passed, &sample) {
-            pool.set_wanted(moved.wanted as usize, moved.why.explain());
+        let moved = law.on_tick(now, passed, &sample);
+        if moved.is_some() || held.now() != was_held {
+            let why = moved.map_or(HELD, |moved| moved.why.explain());
+            pool.set_wanted(held.beside(law.wanted(), size.most), why);
         }
         if let Some(found) = law.learned() {
             learned.set(found);
@@ -92,18 +106,67 @@ fn going_on_from(workers: u32, kind: SizeLawKind) -> SizeLawKind {
     }
 }
 
-fn counted(sample: &PoolSample) -> ResidentSample {
+/// The workers that have a stream, or wait for a slow client: they need hardly anything of the host, so
+/// that the law neither counts nor replaces them, and they come on top of those it asks for.
+#[derive(Default)]
+struct Held {
+    /// By second, how many had such a request.
+    ungated: VecDeque<usize>,
+}
+
+impl Held {
+    fn see(&mut self, ungated: usize) {
+        if self.ungated.len() == HELD_TICKS {
+            self.ungated.pop_front();
+        }
+        self.ungated.push_back(ungated);
+    }
+
+    /// Returns how many have been held all the time.
+    fn now(&self) -> usize {
+        let least = self.ungated.iter().min().filter(|_| self.ungated.len() == HELD_TICKS);
+        least.copied().unwrap_or_default()
+    }
+
+    /// Returns how many workers there should be.
+    fn beside(&self, wanted: u32, most: u32) -> usize {
+        (wanted as usize + self.now()).min(most as usize)
+    }
+}
+
+/// Returns what is seen of the workers that the law counts: all but `held`. `most`: see
+/// [`SizeParams::most`].
+fn counted(sample: &PoolSample, held: usize, most: u32) -> ResidentSample {
     let small = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let beside = |count: usize| small(count.saturating_sub(held));
     ResidentSample {
-        ready: small(sample.ready),
+        ready: beside(sample.ready),
         idle: small(sample.idle),
         starting: small(sample.starting),
-        running_max: small(sample.busy_max),
-        completed: sample.completed,
-        took_s: sample.took_s,
+        running_max: beside(sample.busy_max),
         start_s: sample.start_s,
-        fit: sample.fit.map(small),
+        fit: Some(beside(sample.fit.unwrap_or(usize::MAX).min(most as usize))),
         is_swapping: sample.is_swapping,
         ..ResidentSample::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_held_for_seconds_comes_on_top_and_what_passes_does_not() {
+        let mut held = Held::default();
+        for ungated in [4, 0, 5, 3] {
+            held.see(ungated);
+        }
+        assert_eq!((held.now(), held.beside(8, 100)), (0, 8), "they had a moment of rest");
+        held.see(4);
+        assert_eq!((held.now(), held.beside(8, 100), held.beside(8, 10)), (3, 11, 10));
+        let sample = PoolSample { ready: 12, busy_max: 9, fit: Some(20), idle: 3, ..PoolSample::default() };
+        let seen = counted(&sample, held.now(), 100);
+        assert_eq!((seen.ready, seen.running_max, seen.fit), (9, 6, Some(17)));
+        assert_eq!(counted(&sample, held.now(), 16).fit, Some(13));
     }
 }

@@ -79,12 +79,31 @@ fn a_shortage_is_told_as_one_of_workers_or_of_limits() {
     gate.handle_workers(at(0.0), Some(4));
     (0..4).for_each(|_| arrive(&mut gate, at(0.0), route));
     pass(&mut gate, 0.0);
-    let told = gate.take_worker_shortage(at(1.0));
-    assert_eq!(told, WorkerShortage { short: 0.0, held: 1.0, longest_wait: 1.0 }, "the limit holds them");
+    let told = gate.take_worker_load(at(1.0));
+    assert_eq!(
+        told,
+        WorkerLoad { held: 1.0, longest_wait: 1.0, ..WorkerLoad::default() },
+        "the limit holds them"
+    );
     gate.handle_workers(at(1.0), Some(2));
     pass(&mut gate, 1.0);
-    let told = gate.take_worker_shortage(at(2.0));
-    assert_eq!(told, WorkerShortage { short: 1.0, held: 0.0, longest_wait: 2.0 });
-    let again = gate.take_worker_shortage(at(2.0));
+    let told = gate.take_worker_load(at(2.0));
+    assert_eq!(told, WorkerLoad { short: 1.0, longest_wait: 2.0, ..WorkerLoad::default() });
+    let again = gate.take_worker_load(at(2.0));
     assert_eq!((again.short, again.held), (0.0, 0.0), "each report begins anew");
+}
+
+#[test]
+fn errors_do_not_count_as_what_workers_complete() {
+    let (mut gate, route, _) = fixed(4);
+    gate.handle_workers(at(0.0), Some(4));
+    (0..4).for_each(|_| arrive(&mut gate, at(0.0), route));
+    let outcomes =
+        [Outcome::Completed, Outcome::Declined, Outcome::Failed(Failure::ServerError), Outcome::Abandoned];
+    for ((start, outcome), second) in started(&mut gate).into_iter().zip(outcomes).zip([1.0, 3.0, 4.0, 5.0]) {
+        gate.handle_end(at(second), start.permit, outcome);
+    }
+    let told = gate.take_worker_load(at(5.0));
+    assert_eq!((told.completed, told.failed, told.took_s), (2, 1, Some(2.0)));
+    assert_eq!(gate.take_worker_load(at(6.0)).completed, 0, "each report begins anew");
 }
