@@ -9,8 +9,9 @@ ob_start();
 include __DIR__ . '/template.html';
 $template = ob_get_clean();
 
-// The query, with so much waiting in it as if the database were busy elsewhere.
-const ITEMS = 'SELECT id, name, price_cents, stock FROM items, pg_sleep($2::float8 / 1000)
+// The query, with so much waiting in it on average as if the database were busy elsewhere: now less, now more, as
+// equal waits let all workers run in step.
+const ITEMS = 'SELECT id, name, price_cents, stock FROM items, pg_sleep(-ln(1 - random()) * $2::float8 / 1000)
     WHERE id BETWEEN $1 AND $1 + 19 ORDER BY id';
 
 // Returns the rows, or false. A connection that broke since the last request is made anew, once.

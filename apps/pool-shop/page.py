@@ -11,8 +11,9 @@ from urllib.parse import parse_qs
 
 import psycopg2
 
-# The query, with so much waiting in it as if the database were busy elsewhere.
-ITEMS = """SELECT id, name, price_cents, stock FROM items, pg_sleep(%(wait_ms)s::float8 / 1000)
+# The query, with so much waiting in it on average as if the database were busy elsewhere: now less, now more, as
+# equal waits let all workers run in step.
+ITEMS = """SELECT id, name, price_cents, stock FROM items, pg_sleep(-ln(1 - random()) * %(wait_ms)s::float8 / 1000)
     WHERE id BETWEEN %(first)s AND %(first)s + 19 ORDER BY id"""
 WORK = max(1, int(os.environ.get("SHOP_WORK", "1")))
 WAIT_MS = os.environ.get("SHOP_WAIT_MS", "0")

@@ -56,7 +56,7 @@ pub(super) fn closed(seed: u64, server: Server) -> String {
         Server::Suimon { .. } => SUIMON_TRIES,
     };
     let users = workers + USERS_BEYOND;
-    journey(seed, &format!("[arrivals.closed]\nusers = {users}\nstart_over = \"500ms\"\n"), 60)
+    journey(seed, &format!("[arrivals.closed]\nusers = {users}\nstart_over = \"50ms\"\n"), 60)
 }
 
 fn journey(seed: u64, arrivals: &str, patience_s: u32) -> String {
