@@ -51,6 +51,7 @@ pub(super) fn start(
     }
     let preparation = Preparation {
         rights: params.user.as_ref().and_then(other_rights),
+        has_descriptors_of_our_start: true,
         announced_to: guardian.map(Guardian::pipe).transpose()?,
         control_group: control_group.map(File::try_clone).transpose()?.map(OwnedFd::from),
         ..Preparation::default()

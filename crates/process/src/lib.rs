@@ -11,15 +11,17 @@
 //! - [`allowed_cores`], [`stay_on`]: the cores for this thread and everything it starts.
 
 pub mod cpu;
+mod descriptors;
 pub mod group;
 mod preparation;
 mod user;
 
+pub use descriptors::{allow as allow_descriptors, raise as raise_descriptors};
 pub use preparation::{Preparation, Rights};
 pub use rustix::process::Signal;
 pub use user::find as find_user;
 
-use rustix::process::{Pid, Resource, Rlimit};
+use rustix::process::Pid;
 use rustix::thread::CpuSet;
 use std::ffi::OsStr;
 use std::fmt;
@@ -308,15 +310,6 @@ pub fn allowed_cores() -> io::Result<Vec<usize>> {
 /// This machine has none of them, or forbids it.
 pub fn stay_on(cores: &[usize]) -> io::Result<()> {
     Ok(rustix::thread::sched_setaffinity(None, &set_of(cores))?)
-}
-
-/// Sets this process's soft limit of descriptors to `count`; its hard limit stays.
-///
-/// # Errors
-/// `count` is above the hard limit.
-pub fn allow_descriptors(count: u32) -> io::Result<()> {
-    let limit = Rlimit { current: Some(count.into()), ..rustix::process::getrlimit(Resource::Nofile) };
-    Ok(rustix::process::setrlimit(Resource::Nofile, limit)?)
 }
 
 fn set_of(cores: &[usize]) -> CpuSet {

@@ -1,5 +1,6 @@
 //! What a process does before it becomes its program.
 
+use crate::descriptors;
 use rustix::process::{Gid, Pid, Resource, Rlimit, Signal, Uid};
 use rustix::thread::CpuSet;
 use std::io;
@@ -26,6 +27,10 @@ pub struct Preparation {
     pub cores: Option<CpuSet>,
     /// How many descriptors it may have; `None`: as many as we.
     pub descriptors: Option<u64>,
+    /// Whether its soft limit of descriptors is the one that we were started with, in place of the one
+    /// to which [`raise_descriptors`](crate::raise_descriptors) has raised ours: programs that use
+    /// `select` do not work with more, and others close as many as they may have, one by one.
+    pub has_descriptors_of_our_start: bool,
     /// Whose rights it has; `None`: ours. Only root may give away rights.
     pub rights: Option<Rights>,
     /// Where it writes `+`, its number and a line feed, so that somebody knows of it before it can
@@ -42,6 +47,7 @@ impl Preparation {
         let us = std::process::id();
         let groups = self.rights.iter().flat_map(|rights| &rights.groups);
         let groups: Vec<Gid> = groups.map(|group| Gid::from_raw(*group)).collect();
+        let at_start = descriptors::at_start().filter(|_| self.has_descriptors_of_our_start);
         let before_exec = move || {
             if let Some(file) = &self.control_group {
                 rustix::io::write(file, b"0")?;
@@ -62,6 +68,10 @@ impl Preparation {
             let parent = rustix::process::getppid().map(Pid::as_raw_pid);
             if parent.and_then(|pid| u32::try_from(pid).ok()) != Some(us) {
                 return Err(io::ErrorKind::BrokenPipe.into());
+            }
+            if let Some(current) = at_start {
+                let limit = Rlimit { current, ..rustix::process::getrlimit(Resource::Nofile) };
+                rustix::process::setrlimit(Resource::Nofile, limit)?;
             }
             if let Some(count) = self.descriptors {
                 let limit = Rlimit { current: Some(count), maximum: Some(count) };

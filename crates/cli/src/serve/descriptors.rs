@@ -1,7 +1,5 @@
 //! How many connections the process may hold.
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-
 /// Descriptors beyond those of connections: listeners, files, connections of the admin listener,
 /// the runtime's own.
 const SPARE: u64 = 200;
@@ -12,11 +10,9 @@ const EACH: u64 = 2;
 /// even more.
 ///
 /// The soft limit is often 1,024 for old programs that use `select`. The gateway does not use it,
-/// so it takes all it may have.
+/// so it takes all it may have. Workers of a pool get the limit of before.
 pub(crate) fn raise(connections: usize) {
-    let limit = getrlimit(Resource::Nofile);
-    let raised = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
-    let most = if raised.is_ok() { limit.maximum } else { limit.current };
+    let most = suimon_process::raise_descriptors();
     let needed = connections as u64 * EACH + SPARE;
     // None: there is no limit.
     if let Some(most) = most.filter(|most| needed > *most) {

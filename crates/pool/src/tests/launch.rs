@@ -1,6 +1,7 @@
 //! How workers get their sockets and whose rights they have.
 
 use super::*;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
@@ -109,5 +110,21 @@ async fn a_worker_has_the_rights_of_its_user_and_of_nobody_else() {
         )
         .await;
     drop(lease);
+    running.end().await;
+}
+
+#[tokio::test]
+async fn a_worker_has_as_many_descriptors_as_the_gateway_was_started_with() {
+    let limit = getrlimit(Resource::Nofile);
+    let few = 1000;
+    assert!(limit.maximum.is_none_or(|maximum| maximum > few), "this shows nothing: {limit:?}");
+    setrlimit(Resource::Nofile, Rlimit { current: Some(few), ..limit }).unwrap();
+    assert_eq!(suimon_process::raise_descriptors(), limit.maximum);
+    let script = "ulimit -Sn >> $FOLDER/own; ulimit -Hn >> $FOLDER/own; touch $SOCKET.ready; exec sleep 1000";
+    let running = run(script);
+    running.pool.set_wanted(1, "a test");
+    running.until(|count| count.idle == 1).await;
+    let hard = limit.maximum.map_or_else(|| "unlimited".to_owned(), |maximum| maximum.to_string());
+    assert_eq!(running.written("own", 2).await, [few.to_string(), hard]);
     running.end().await;
 }
