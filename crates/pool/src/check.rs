@@ -29,8 +29,9 @@ pub enum PoolFault {
     NoWorkingFolder(PathBuf),
     /// The folder of the sockets cannot be made, or the gateway may not write there.
     FolderNotWritable(PathBuf, String),
-    /// Everybody may write to the folder of the sockets.
-    FolderNotOurs(PathBuf),
+    /// The folder of the sockets is no folder, a link, belongs to somebody else, or others may write
+    /// to it: which of these.
+    FolderNotOurs(PathBuf, String),
     /// The workers' user cannot get through this folder to the sockets.
     FolderClosed(PathBuf),
     /// The path of a socket would be longer than the kernel allows, in bytes.
@@ -62,9 +63,7 @@ impl fmt::Display for PoolFault {
             PoolFault::FolderNotWritable(path, why) => {
                 write!(f, "socket folder: {} is not writable: {why}", path.display())
             }
-            PoolFault::FolderNotOurs(path) => {
-                write!(f, "socket folder: {} is writable for other users", path.display())
-            }
+            PoolFault::FolderNotOurs(path, why) => write!(f, "socket folder: {} {why}", path.display()),
             PoolFault::FolderClosed(path) => {
                 write!(f, "socket folder: {} is closed for the workers' user", path.display())
             }
@@ -167,16 +166,15 @@ fn program_fault(params: &PoolParams, worker: &Rights) -> Option<PoolFault> {
 /// Looks whether the folder can be used, or made.
 fn folder_fault(folder: &Path, we: &Rights) -> Option<PoolFault> {
     let not_writable = |why: &str| Some(PoolFault::FolderNotWritable(folder.to_owned(), why.to_owned()));
+    // Somebody else could be the first to make it where everybody may make files.
+    if let Ok(Some(why)) = folder::stranger(folder) {
+        return Some(PoolFault::FolderNotOurs(folder.to_owned(), why));
+    }
     for ancestor in folder.ancestors().filter(|it| !it.as_os_str().is_empty()) {
         match fs::metadata(ancestor) {
             Ok(it) if !it.is_dir() => return not_writable(&format!("{} is no folder", ancestor.display())),
             Ok(it) if !we.may(&it, 3) => {
                 return not_writable(&format!("the gateway may not write to {}", ancestor.display()));
-            }
-            // Nobody else may remove our files from a folder with the sticky bit, but they could be
-            // the first to make them.
-            Ok(it) if ancestor == folder && it.mode() & 0o002 != 0 => {
-                return Some(PoolFault::FolderNotOurs(folder.to_owned()));
             }
             Ok(_) => return None,
             // It is made at the start.
@@ -283,7 +281,11 @@ mod tests {
         let open = folder.path().join("open");
         fs::create_dir(&open).unwrap();
         fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
-        assert_eq!(of(&|it| it.folder = open.clone()), [PoolFault::FolderNotOurs(open.clone())]);
+        assert!(matches!(of(&|it| it.folder = open.clone())[..], [PoolFault::FolderNotOurs(..)]));
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(folder.path(), &link).unwrap();
+        let is_link = "is a symbolic link".to_owned();
+        assert_eq!(of(&|it| it.folder = link.clone()), [PoolFault::FolderNotOurs(link.clone(), is_link)]);
         let long = folder.path().join("x".repeat(90));
         assert!(matches!(of(&|it| it.folder = long.clone())[..], [PoolFault::SocketPathTooLong(108..)]));
         for listen in [WorkerListen::Port, WorkerListen::Socket] {

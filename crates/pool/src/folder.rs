@@ -4,6 +4,10 @@
 //! workers, so that they can open sockets there and nobody else can use them. Beside it lies
 //! `NAME.PID.lock`, which the gateway keeps locked: the kernel unlocks it when the gateway ends,
 //! however that happens, and so a folder that nobody uses any more is told from one in use for sure.
+//!
+//! The folder of the settings may lie where everybody may make files, as `/tmp`, and somebody else may
+//! have been the first to make it. It is used only if it is a folder and no link, belongs to the
+//! gateway's user or to root, and nobody else may write there.
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
@@ -31,21 +35,18 @@ impl Folder {
     /// # Errors
     /// It cannot be made.
     pub(super) fn make(parent: &Path, name: &str, user: Option<&User>) -> io::Result<Self> {
-        if !parent.exists() {
-            DirBuilder::new().recursive(true).mode(0o711).create(parent)?;
-            // Workers of other users have to get through it, whatever our mask of modes says.
-            fs::set_permissions(parent, fs::Permissions::from_mode(0o711))?;
-        }
-        remove_dead(parent, name)?;
+        open_parent(parent)?;
+        remove_dead(parent, name).map_err(|error| told_of(parent, &error))?;
         let path = parent.join(format!("{name}.{}", std::process::id()));
         let lock_path = parent.join(format!("{name}.{}{LOCK}", std::process::id()));
-        let Some(lock) = locked(&lock_path)? else {
+        let Some(lock) = locked(&lock_path).map_err(|error| told_of(&lock_path, &error))? else {
             let text = format!("{} is in use: another pool has this name", lock_path.display());
             return Err(io::Error::other(text));
         };
         // An earlier process may have had the same number.
-        remove(&path)?;
-        DirBuilder::new().mode(0o700).create(&path)?;
+        remove(&path)
+            .and_then(|()| DirBuilder::new().mode(0o700).create(&path))
+            .map_err(|error| told_of(&path, &error))?;
         if let Some(user) = user.filter(|_| rustix::process::geteuid().is_root()) {
             std::os::unix::fs::lchown(&path, Some(user.id), Some(user.group))?;
         }
@@ -63,6 +64,53 @@ impl Drop for Folder {
         let _ = remove(&self.path);
         let _ = fs::remove_file(&self.lock_path);
     }
+}
+
+/// Makes the folder in which those of the pools are, unless it is there, and checks that it is ours.
+fn open_parent(parent: &Path) -> io::Result<()> {
+    if let Some(above) = parent.parent().filter(|above| !above.as_os_str().is_empty()) {
+        DirBuilder::new().recursive(true).mode(0o711).create(above)?;
+    }
+    let is_new = match DirBuilder::new().mode(0o711).create(parent) {
+        Ok(()) => true,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+        Err(error) => return Err(told_of(parent, &error)),
+    };
+    if let Some(why) = stranger(parent).map_err(|error| told_of(parent, &error))? {
+        return Err(io::Error::other(format!("the folder of the sockets, {}, {why}", parent.display())));
+    }
+    if is_new {
+        // Workers of other users have to get through it, whatever our mask of modes says.
+        fs::set_permissions(parent, fs::Permissions::from_mode(0o711))?;
+    }
+    Ok(())
+}
+
+fn told_of(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+/// Returns why the folder of the sockets is not to be trusted, if it is not.
+///
+/// # Errors
+/// It is not there, or cannot be looked at.
+pub(super) fn stranger(folder: &Path) -> io::Result<Option<String>> {
+    // A slash at the end would follow a link.
+    let metadata = fs::symlink_metadata(folder.components().collect::<PathBuf>())?;
+    let (own, owner, mode) = (rustix::process::geteuid().as_raw(), metadata.uid(), metadata.mode() & 0o7777);
+    Ok(if metadata.is_symlink() {
+        Some("is a symbolic link".to_owned())
+    } else if !metadata.is_dir() {
+        Some("is no folder".to_owned())
+    } else if owner != own && owner != 0 {
+        Some(format!("belongs to user {owner}, and the gateway runs as user {own}"))
+    } else if mode & 0o022 != 0 {
+        // With the sticky bit nobody else may remove our files, but they could be the first to make
+        // them.
+        Some(format!("is writable for other users (mode {mode:04o}); chmod go-w"))
+    } else {
+        None
+    })
 }
 
 /// Removes the folders of this pool whose gateways have ended.
@@ -166,6 +214,35 @@ mod tests {
         assert!(path("shop.2/0.sock").exists() && path("shop2.1").exists() && path("other.1").exists());
         assert!(kept.path().join("kept").exists(), "no link is followed");
         drop((in_use, folder));
+    }
+
+    #[test]
+    fn what_somebody_else_may_have_made_is_refused() {
+        let above = tempfile::tempdir().unwrap();
+        let parent = above.path().join("sockets");
+        let why = || Folder::make(&parent, "shop", None).map(|_| ()).unwrap_err().to_string();
+        let (other, chmod) = (above.path().join("other"), |mode| fs::Permissions::from_mode(mode));
+        fs::create_dir(&other).unwrap();
+        std::os::unix::fs::symlink(&other, &parent).unwrap();
+        assert!(why().contains("sockets, is a symbolic link"), "{}", why());
+        assert!(stranger(&parent.join("")).unwrap().is_some(), "a slash follows it");
+        assert_eq!(fs::read_dir(&other).unwrap().count(), 0);
+        fs::remove_file(&parent).unwrap();
+        fs::write(&parent, "").unwrap();
+        assert!(why().contains("is no folder"), "{}", why());
+        fs::remove_file(&parent).unwrap();
+        fs::create_dir(&parent).unwrap();
+        for mode in [0o777, 0o1777, 0o720] {
+            fs::set_permissions(&parent, chmod(mode)).unwrap();
+            assert!(why().contains("is writable for other users"), "{}", why());
+        }
+        fs::set_permissions(&parent, chmod(0o755)).unwrap();
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(&parent, Some(65_534), None).unwrap();
+            assert!(why().contains("belongs to user 65534, and the gateway runs as user 0"), "{}", why());
+            std::os::unix::fs::chown(&parent, Some(0), None).unwrap();
+        }
+        assert!(Folder::make(&parent, "shop", None).is_ok());
     }
 
     #[test]
