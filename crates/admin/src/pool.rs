@@ -114,7 +114,7 @@ pub struct PoolChangeState {
     /// When, seconds since 1970.
     pub at: f64,
     /// `wanted`, `reload`, `ready`, `start_failed`, `not_started`, `died`, `ends`, `replaced`,
-    /// `killed` or `wrote`.
+    /// `awaited`, `killed` or `wrote`.
     pub what: String,
     /// Which worker; absent: it is about the pool.
     pub worker: Option<u64>,

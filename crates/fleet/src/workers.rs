@@ -19,12 +19,15 @@
 //!   no request until it says that it is idle, and ends if it does not say so in time.
 //! - **Replacing**, after so many requests, at an age, above a size in memory, or because the
 //!   program has changed: one at a time, and the new one is ready before the old one ends. An old
-//!   one that is busy ends after its request.
+//!   one that is busy ends after its request. Until then any other one that is due and idle takes its
+//!   turn, so a long request keeps only its own worker. One that is waited for longer than
+//!   [`AWAITED_AFTER`] is told.
 //! - **Stopping** is polite at first (SIGTERM) and forced (SIGKILL) where that takes too long.
 //!
 //! *Source*: paper P3 (workers stay resident); the back-off and the replacement are this project's.
 
 mod api;
+mod replacing;
 mod starts;
 mod table;
 
@@ -44,6 +47,8 @@ pub const WORKERS_MAX: usize = 1024;
 pub const PROCESSES_MAX: usize = 2 * WORKERS_MAX;
 /// A worker that ends this soon after it was ready, and without a request, has failed to start.
 pub const YOUNG: Duration = Duration::from_secs(5);
+/// A worker that is to be replaced and still has a request after this long is told.
+pub const AWAITED_AFTER: Duration = Duration::from_secs(10);
 /// The longest delay after failed starts, in seconds.
 pub const BACK_OFF_S_MAX: u32 = 60;
 /// Failed starts in a row after which a pool is unhealthy.
@@ -231,13 +236,7 @@ impl Workers {
                     self.outputs.push_back(WorkersOutput::Kill(id));
                     self.tell(now, id, WorkerEvent::Killed);
                 }
-                // It may have to wait for its turn: then there is nothing more to be woken for.
-                State::Idle | State::Busy { .. } => {
-                    self.table.change(id, |it| (it.is_old, it.old_at) = (true, Instant::FAR_FUTURE));
-                    if self.retiring != Some(id) {
-                        self.due.insert(id);
-                    }
-                }
+                State::Idle | State::Busy { .. } => self.note_time(now, id),
             }
             debug_assert!(self.table.next_due() != Some((due, id)), "it would be due for ever");
         }
@@ -362,54 +361,6 @@ impl Workers {
         }
     }
 
-    /// Returns whether one is due to be replaced, and all others are there.
-    fn may_replace(&self) -> bool {
-        !self.due.is_empty() && self.retiring.is_none() && self.table.serving_ready() >= self.wanted.max(1)
-    }
-
-    /// Lets one worker that is due retire.
-    fn retire_next(&mut self, now: Instant) {
-        if now < self.starts.may_start() {
-            return;
-        }
-        while self.may_replace() {
-            // One with a request keeps the others from their turn until that is done.
-            let is_idle = |id: &&WorkerId| self.table.of(**id).is_some_and(|it| it.state == State::Idle);
-            let id = self.due.iter().find(is_idle).or_else(|| self.due.first()).copied();
-            let id = id.expect("one is due");
-            self.due.remove(&id);
-            let Some(why) = self.table.of(id).and_then(|worker| self.replaced_for(worker)) else { continue };
-            self.table.change(id, |worker| worker.is_retiring = true);
-            self.retiring = Some(id);
-            self.totals.ended[why as usize] += 1;
-            self.tell(now, id, WorkerEvent::Replaced(why));
-        }
-    }
-
-    /// Returns why a worker is to be replaced, if it is.
-    fn replaced_for(&self, worker: &Worker) -> Option<EndReason> {
-        if !worker.is_ready() {
-            None
-        } else if worker.generation < self.generation {
-            Some(EndReason::Reload)
-        } else if self.params.memory_max.is_some_and(|max| worker.memory > max) {
-            Some(EndReason::Memory)
-        } else if worker.requests >= worker.requests_max {
-            Some(EndReason::Requests)
-        } else {
-            worker.is_old.then_some(EndReason::Age)
-        }
-    }
-
-    /// Ends the one that retires, once others are ready in its place and it has no request.
-    fn end_retired(&mut self, now: Instant) {
-        let Some(id) = self.retiring else { return };
-        let is_idle = self.table.of(id).is_some_and(|worker| worker.state == State::Idle);
-        if is_idle && self.table.serving_ready() >= self.wanted {
-            self.end(now, id);
-        }
-    }
-
     fn start_missing(&mut self, now: Instant) {
         while self.table.serving() < self.wanted && now >= self.starts.may_start() && self.may_start_more() {
             self.start(now);
@@ -442,7 +393,9 @@ impl Workers {
             requests_max,
             old_at,
             is_old: false,
+            awaited_at: Instant::FAR_FUTURE,
             is_retiring: false,
+            was_told: false,
         };
         self.table.insert(id, worker);
         self.outputs.push_back(WorkersOutput::Start(id));

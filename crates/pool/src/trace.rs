@@ -51,6 +51,7 @@ impl PoolEvent {
             PoolEvent::Worker(_, WorkerEvent::Died(_)) => "died",
             PoolEvent::Worker(_, WorkerEvent::Ends(_)) => "ends",
             PoolEvent::Worker(_, WorkerEvent::Replaced(_)) => "replaced",
+            PoolEvent::Worker(_, WorkerEvent::Awaited) => "awaited",
             PoolEvent::Worker(_, WorkerEvent::Killed) => "killed",
             PoolEvent::Wrote(..) => "wrote",
             PoolEvent::Wanted { .. } => "wanted",
@@ -63,6 +64,9 @@ impl PoolEvent {
     pub fn reason(&self) -> Option<String> {
         match self {
             PoolEvent::Worker(_, WorkerEvent::Ready | WorkerEvent::Killed) | PoolEvent::Reload => None,
+            PoolEvent::Worker(_, WorkerEvent::Awaited) => {
+                Some("it is to be replaced, and has a request still".to_owned())
+            }
             PoolEvent::Worker(_, WorkerEvent::StartFailed(how)) => Some(how.to_string()),
             PoolEvent::Worker(_, WorkerEvent::Died(exit)) => Some(exit.to_string()),
             PoolEvent::Worker(_, WorkerEvent::Ends(why) | WorkerEvent::Replaced(why)) => {
@@ -95,6 +99,9 @@ impl fmt::Display for PoolEvent {
             PoolEvent::Worker(_, WorkerEvent::Ends(why)) => write!(f, "a worker ends: {}", why.explain()),
             PoolEvent::Worker(_, WorkerEvent::Replaced(why)) => {
                 write!(f, "a worker is replaced: {}", why.explain())
+            }
+            PoolEvent::Worker(_, WorkerEvent::Awaited) => {
+                f.write_str("a worker is waited for: it is to be replaced, and has a request still")
             }
             PoolEvent::Worker(_, WorkerEvent::Killed) => f.write_str("a worker did not end and is killed"),
             // Quoted: it may repeat what a client has sent.

@@ -141,6 +141,8 @@ pub enum WorkerEvent {
     Ends(EndReason),
     /// It is to be replaced: why.
     Replaced(EndReason),
+    /// It is to be replaced and has had a request for long: it ends after that.
+    Awaited,
     /// It did not end when asked to, and is killed.
     Killed,
 }

@@ -19,8 +19,11 @@ pub(super) struct Worker {
     pub(super) requests_max: u64,
     pub(super) old_at: Instant,
     pub(super) is_old: bool,
-    /// Whether it ends once another one is ready.
+    /// When it is told that it is waited for, if it has a request then.
+    pub(super) awaited_at: Instant,
+    /// Whether it ends once another one is ready, and whether it was told once that it is to.
     pub(super) is_retiring: bool,
+    pub(super) was_told: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,7 +77,7 @@ impl Worker {
             State::Starting { ready_by } => ready_by,
             State::Unsure { idle_by } => idle_by,
             State::Stopping { kill_at } => kill_at,
-            State::Idle | State::Busy { .. } => self.old_at,
+            State::Idle | State::Busy { .. } => self.old_at.min(self.awaited_at),
         }
     }
 }

@@ -354,6 +354,44 @@ fn a_long_request_keeps_only_its_own_worker_from_being_replaced() {
     assert_eq!(old.iter().map(|it| it.id).collect::<Vec<_>>(), [busy]);
 }
 
+/// Returns who is asked to end.
+fn stopped(told: &[WorkersOutput]) -> Vec<WorkerId> {
+    told.iter().filter_map(|it| if let WorkersOutput::Stop(id) = it { Some(*id) } else { None }).collect()
+}
+
+#[test]
+fn while_the_one_that_retires_has_a_long_request_others_take_its_turn() {
+    let mut workers = pool(params(), 3);
+    let busy: Vec<_> = (0..3).map(|_| workers.take(false).unwrap()).collect();
+    workers.reload(at(11.0));
+    let id = started(&mut workers).pop().expect("the first replacement");
+    workers.handle_ready(at(12.0), id);
+    let first = workers.views().find(|it| it.is_retiring).expect("one retires").id;
+    let others: Vec<_> = busy.into_iter().filter(|it| *it != first).collect();
+    for (other, now) in others.iter().zip([13.0, 15.0]) {
+        workers.release(at(now), *other, Release::Done);
+        let told = outputs(&mut workers);
+        assert_eq!(stopped(&told), [*other], "{told:?}");
+        workers.handle_exit(at(now), *other, Exit::Code(0));
+        let new = told.iter().chain(&outputs(&mut workers)).find_map(|it| match it {
+            WorkersOutput::Start(id) => Some(*id),
+            _ => None,
+        });
+        workers.handle_ready(at(now + 1.0), new.expect("the next one is replaced"));
+        assert!(workers.count().all() <= 4, "never more than one beyond those wanted");
+        outputs(&mut workers);
+    }
+    let old: Vec<_> = workers.views().filter(|it| it.generation == 0).map(|it| it.id).collect();
+    assert_eq!(old, [first]);
+    workers.handle_timeout(at(25.0));
+    let told = outputs(&mut workers);
+    let awaited = |it: &&WorkersOutput| matches!(it, WorkersOutput::Changed(it) if it.what == WorkerEvent::Awaited && it.worker == first);
+    assert_eq!(told.iter().filter(awaited).count(), 1, "{told:?}");
+    workers.release(at(60.0), first, Release::Done);
+    assert_eq!(stopped(&outputs(&mut workers)), [first]);
+    assert_eq!(workers.totals().ended_by(EndReason::Reload), 3, "each is counted once");
+}
+
 #[test]
 fn the_most_that_were_busy_and_how_long_starts_take_are_known() {
     let mut workers = pool(params(), 3);
