@@ -22,6 +22,10 @@
 //!   one that is busy ends after its request. Until then any other one that is due and idle takes its
 //!   turn, so a long request keeps only its own worker. One that is waited for longer than
 //!   [`AWAITED_AFTER`] is told.
+//! - **Room.** No worker starts while there are as many processes as memory has room for
+//!   ([`Workers::set_room`]); those that end count until they are gone. The first one always may
+//!   start, and so may one in the place of one that retires: else those that take too much memory
+//!   would stay.
 //! - **Stopping** is polite at first (SIGTERM) and forced (SIGKILL) where that takes too long.
 //!
 //! *Source*: paper P3 (workers stay resident); the back-off and the replacement are this project's.
@@ -64,6 +68,8 @@ pub struct Workers {
     wanted: usize,
     /// Whether the gateway ends: nothing is started any more.
     is_ending: bool,
+    /// How many processes memory has room for.
+    room: usize,
     table: Table,
     /// Those that may be due to be replaced, and the one that is being replaced.
     due: BTreeSet<WorkerId>,
@@ -85,6 +91,7 @@ impl Workers {
         Workers {
             wanted: 0,
             is_ending: false,
+            room: usize::MAX,
             table: Table::default(),
             due: BTreeSet::new(),
             retiring: None,
@@ -107,6 +114,14 @@ impl Workers {
         }
         self.wanted = wanted.min(WORKERS_MAX);
         self.balance(now);
+    }
+
+    /// Says how many processes memory has room for, those that there are among them.
+    pub fn set_room(&mut self, now: Instant, room: usize) {
+        self.room = room;
+        if !self.is_ending {
+            self.balance(now);
+        }
     }
 
     /// Replaces all workers, one after the other: their program has changed. Those that start
@@ -282,6 +297,11 @@ impl Workers {
         self.wanted
     }
 
+    /// Returns whether workers are missing for which memory has no room.
+    pub fn lacks_room(&self) -> bool {
+        self.table.serving() < self.wanted && !self.has_room()
+    }
+
     /// Returns how often the program was reloaded.
     pub fn generation(&self) -> u64 {
         self.generation
@@ -371,7 +391,16 @@ impl Workers {
     fn may_start_more(&self) -> bool {
         // After a failure one start tells whether the next ones are worth it.
         let at_once = if self.starts.have_failed() { 1 } else { self.params.starting_max.max(1) };
-        self.table.count().starting < at_once && self.table.len() < PROCESSES_MAX
+        self.table.count().starting < at_once && self.table.len() < PROCESSES_MAX && self.has_room()
+    }
+
+    /// Returns whether memory has room for another process. One in the place of one that retires
+    /// needs none, once the one that was replaced before is gone.
+    fn has_room(&self) -> bool {
+        let replaces = self.retiring.is_some()
+            && self.table.serving() < self.attainable()
+            && self.table.count().stopping == 0;
+        self.table.len() < self.room.max(1) || replaces
     }
 
     fn start(&mut self, now: Instant) {

@@ -13,7 +13,7 @@
 use super::folder::Folder;
 use super::guardian::Guardian;
 use super::memory::no_swap::NoSwap;
-use super::memory::{Look, Looks, Roots};
+use super::memory::{Look, Looks, Roots, Stage};
 use super::{launch, port_owner};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
@@ -133,6 +133,19 @@ struct Process {
     address: NodeAddress,
     socket: PathBuf,
     started: Instant,
+    is_ready: bool,
+}
+
+impl Process {
+    fn stage(&self) -> Stage {
+        if !self.is_ready {
+            Stage::Starts
+        } else if self.started.elapsed() < SETTLED {
+            Stage::Fresh
+        } else {
+            Stage::Settled
+        }
+    }
 }
 
 /// What the thread has.
@@ -233,19 +246,21 @@ impl Work {
                 }
             }
             Order::Confirm(id) => {
-                if let Some(process) = self.processes.get(&id) {
+                let is_own = self.processes.get(&id).is_some_and(|process| self.is_own(process));
+                if let Some(process) = self.processes.get_mut(&id) {
+                    process.is_ready = is_own;
                     let pid = process.pid.as_raw_pid().cast_unsigned();
                     let cpu = suimon_process::cpu::process_time(pid).ok();
-                    self.report(Report::Confirmed { id, is_own: self.is_own(process), cpu });
+                    self.report(Report::Confirmed { id, is_own, cpu });
                 }
             }
             Order::Look => {
-                let pids = self.processes.iter();
-                let pids = pids.map(|(id, process)| (*id, process.pid.as_raw_pid().cast_unsigned()));
-                let settled =
-                    |id| self.processes.get(&id).is_some_and(|process| process.started.elapsed() >= SETTLED);
+                let pids = self
+                    .processes
+                    .iter()
+                    .map(|(id, process)| (*id, process.pid.as_raw_pid().cast_unsigned(), process.stage()));
                 let roots = Roots { proc: Path::new("/proc"), cgroup: Path::new("/sys/fs/cgroup") };
-                let look = self.looks.look(&roots, &self.params.memory, pids, settled);
+                let look = self.looks.look(&roots, &self.params.memory, pids);
                 self.report(Report::Looked(look));
             }
         }
@@ -280,7 +295,8 @@ impl Work {
         let stderr = child.stderr.take().map(OwnedFd::from);
         let report = Report::Started { id, pid: child.id(), address: address.clone(), stderr };
         let started = Instant::now();
-        self.processes.insert(id, Process { pid, descriptor, address, socket, started });
+        let process = Process { pid, descriptor, address, socket, started, is_ready: false };
+        self.processes.insert(id, process);
         Ok(report)
     }
 

@@ -81,6 +81,8 @@ struct State {
     took: (u64, f64),
     /// The last that a worker wrote which has ended, or why there is none.
     last_words: String,
+    /// Whether memory has no room for all that are wanted, as was told.
+    lacks_room: bool,
 }
 
 /// A worker's process.
@@ -94,8 +96,10 @@ impl Pool {
     /// Returns a pool without workers, with time counted from `origin`. [`Pool::run`] must run
     /// beside it.
     pub fn new(origin: std::time::Instant, params: PoolParams) -> Self {
+        let mut workers = Workers::new(params.workers.clone());
+        workers.set_room(Instant::ORIGIN, memory::UNMEASURED_MAX);
         let state = State {
-            workers: Workers::new(params.workers.clone()),
+            workers,
             processes: BTreeMap::new(),
             sleeps_until: Instant::FAR_FUTURE,
             trace: Trace::default(),
@@ -103,6 +107,7 @@ impl Pool {
             start_cpu: Recent::default(),
             took: (0, 0.0),
             last_words: String::new(),
+            lacks_room: false,
         };
         let (params, state) = (Arc::new(params), Mutex::new(state));
         let (hurry, count, gated) = (Notify::new(), watch::Sender::default(), watch::Sender::default());

@@ -2,6 +2,7 @@
 //! [`Keeper`](super::keeper), and tells the machine what became of that.
 
 use super::keeper::{Keeper, Order, Report};
+use super::memory::pace::Pace;
 use super::trace::PoolEvent;
 use super::{Pool, Process, standard_error};
 use rustix::process::Signal;
@@ -18,10 +19,6 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, sleep_until};
 
-/// Interval of looks at the workers' memory.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Looks take at most this part of the keeper's time: it starts workers, too.
-const LOOK_SHARE: u32 = 50;
 /// Delays between questions whether a worker is ready: the first, and the longest.
 const ASK_AFTER: Duration = Duration::from_millis(5);
 const ASK_EVERY: Duration = Duration::from_millis(200);
@@ -65,15 +62,15 @@ impl Pool {
         let _left = Left(self);
         let (keeper, mut reports) = Keeper::begin(Arc::clone(&self.shared.params)).await?;
         let (phases, tasks) = (BTreeMap::new(), JoinSet::new());
-        let look_at = Some(tokio::time::Instant::now() + LOOK_EVERY);
-        let mut supervisor =
-            Supervisor { pool: self, keeper, is_ready, phases, tasks, look_at, looked_at: Clock::now() };
+        let pace = Pace::new(Clock::now());
+        let mut supervisor = Supervisor { pool: self, keeper, is_ready, phases, tasks, pace };
         let mut ends = false;
         loop {
             while let Some(output) = self.next_output() {
                 supervisor.follow(output);
             }
             let (due, count) = self.fall_asleep();
+            let look_at = supervisor.pace.due().map(tokio::time::Instant::from_std);
             if ends && count == 0 {
                 break;
             }
@@ -92,8 +89,9 @@ impl Pool {
                 },
                 () = self.shared.hurry.notified() => {}
                 () = sleep(due) => self.change(|state, now| state.workers.handle_timeout(now)),
-                () = sleep_until(supervisor.look_at.unwrap_or_else(tokio::time::Instant::now)),
-                    if supervisor.look_at.is_some() => supervisor.look(),
+                () = sleep_until(look_at.unwrap_or_else(tokio::time::Instant::now)), if look_at.is_some() => {
+                    supervisor.look();
+                }
             }
         }
         let Supervisor { keeper, mut tasks, .. } = supervisor;
@@ -153,9 +151,7 @@ struct Supervisor<'a, C> {
     is_ready: C,
     phases: BTreeMap<WorkerId, watch::Sender<Phase>>,
     tasks: JoinSet<Event>,
-    /// When the memory is looked at next; `None`: it is looked at now.
-    look_at: Option<tokio::time::Instant>,
-    looked_at: Clock,
+    pace: Pace,
 }
 
 impl<C, R> Supervisor<'_, C>
@@ -199,7 +195,7 @@ where
     }
 
     fn look(&mut self) {
-        (self.look_at, self.looked_at) = (None, Clock::now());
+        self.pace.begin();
         self.keeper.order(Order::Look);
     }
 
@@ -221,10 +217,13 @@ where
                     state.workers.handle_exit(now, id, Exit::NotStarted);
                 });
             }
-            Report::Confirmed { id, is_own: true, cpu } => self.pool.change(|state, now| {
-                state.start_cpu.extend(cpu.map(|cpu| cpu.as_secs_f64()));
-                state.workers.handle_ready(now, id);
-            }),
+            Report::Confirmed { id, is_own: true, cpu } => {
+                self.pace.hurry();
+                self.pool.change(|state, now| {
+                    state.start_cpu.extend(cpu.map(|cpu| cpu.as_secs_f64()));
+                    state.workers.handle_ready(now, id);
+                });
+            }
             Report::Confirmed { id, is_own: false, .. } => {
                 self.pool.change(|state, now| state.workers.handle_squatted(now, id));
             }
@@ -239,8 +238,7 @@ where
                 });
             }
             Report::Looked(look) => {
-                let pause = LOOK_EVERY.max(self.looked_at.elapsed() * LOOK_SHARE);
-                self.look_at = Some(tokio::time::Instant::now() + pause);
+                self.pace.end(Clock::now(), look.cost);
                 self.pool.change(|state, now| {
                     for (id, memory) in &look.workers {
                         if let Some(process) = state.processes.get_mut(id) {
@@ -248,7 +246,11 @@ where
                             state.workers.handle_memory(now, *id, memory.bytes);
                         }
                     }
+                    if let Some(room) = look.room {
+                        state.workers.set_room(now, room);
+                    }
                     state.look = look;
+                    state.note_room(name, now);
                 });
             }
         }
@@ -319,9 +321,20 @@ impl super::State {
                 tracing::info!(%pool, worker, reason = why.code(), "{what}");
             }
             PoolEvent::Wanted { .. } | PoolEvent::Reload => tracing::info!(%pool, "{what}"),
+            PoolEvent::NoRoom(_) => tracing::warn!(%pool, "{what}"),
             PoolEvent::NotStarted(..) => tracing::error!(%pool, worker, "{what}"),
             PoolEvent::Worker(..) | PoolEvent::Wrote(..) => tracing::warn!(%pool, worker, "{what}"),
         }
         self.trace.note(at, what);
+    }
+
+    /// Says that memory keeps workers from starting, once as long as it does.
+    fn note_room(&mut self, pool: &str, now: Instant) {
+        // Before one has run for a while, it is not known what fits.
+        let room = self.look.fit.and(self.look.room).filter(|_| self.workers.lacks_room());
+        if let Some(room) = room.filter(|_| !self.lacks_room) {
+            self.note(pool, now, PoolEvent::NoRoom(room));
+        }
+        self.lacks_room = room.is_some();
     }
 }

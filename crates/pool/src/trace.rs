@@ -40,6 +40,8 @@ pub enum PoolEvent {
     Reload,
     /// The program could not be started at all.
     NotStarted(WorkerId, String),
+    /// Memory has room for no more than so many workers, and more are wanted.
+    NoRoom(usize),
 }
 
 impl PoolEvent {
@@ -57,6 +59,7 @@ impl PoolEvent {
             PoolEvent::Wanted { .. } => "wanted",
             PoolEvent::Reload => "reload",
             PoolEvent::NotStarted(..) => "not_started",
+            PoolEvent::NoRoom(_) => "no_room",
         }
     }
 
@@ -76,6 +79,7 @@ impl PoolEvent {
             PoolEvent::Wrote(_, words) => Some(format!("{words:?}")),
             PoolEvent::Wanted { why, .. } => Some((*why).to_owned()),
             PoolEvent::NotStarted(_, error) => Some(error.clone()),
+            PoolEvent::NoRoom(fit) => Some(format!("memory has room for {fit}")),
         }
     }
 
@@ -83,7 +87,7 @@ impl PoolEvent {
     pub fn worker(&self) -> Option<WorkerId> {
         match self {
             PoolEvent::Worker(id, _) | PoolEvent::Wrote(id, _) | PoolEvent::NotStarted(id, _) => Some(*id),
-            PoolEvent::Wanted { .. } | PoolEvent::Reload => None,
+            PoolEvent::Wanted { .. } | PoolEvent::Reload | PoolEvent::NoRoom(_) => None,
         }
     }
 }
@@ -109,6 +113,9 @@ impl fmt::Display for PoolEvent {
             PoolEvent::Wanted { from, to, why } => write!(f, "{to} workers are wanted, not {from}: {why}"),
             PoolEvent::Reload => f.write_str("all workers are replaced: the program is started anew"),
             PoolEvent::NotStarted(_, error) => write!(f, "the program cannot be started: {error}"),
+            PoolEvent::NoRoom(fit) => {
+                write!(f, "no more workers start than memory has room for: {fit}")
+            }
         }
     }
 }

@@ -5,9 +5,16 @@ use super::{AWAITED_AFTER, EndReason, State, WorkerEvent, WorkerId, Workers};
 use suimon_model::Instant;
 
 impl Workers {
+    /// Returns how many of those that are wanted there can be.
+    pub(super) fn attainable(&self) -> usize {
+        self.wanted.min(self.room.max(1))
+    }
+
     /// Returns whether one is due to be replaced, and all others are there.
     pub(super) fn may_replace(&self) -> bool {
-        !self.due.is_empty() && self.retiring.is_none() && self.table.serving_ready() >= self.wanted.max(1)
+        !self.due.is_empty()
+            && self.retiring.is_none()
+            && self.table.serving_ready() >= self.attainable().max(1)
     }
 
     /// Lets one worker that is due retire.
@@ -65,7 +72,7 @@ impl Workers {
     /// has one, another one that is due takes its turn.
     pub(super) fn end_retired(&mut self, now: Instant) {
         let Some(id) = self.retiring else { return };
-        if self.table.serving_ready() < self.wanted {
+        if self.table.serving_ready() < self.attainable() {
             return;
         }
         if self.is_idle(id) {

@@ -393,6 +393,45 @@ fn while_the_one_that_retires_has_a_long_request_others_take_its_turn() {
 }
 
 #[test]
+fn no_more_start_than_memory_has_room_for_and_those_that_end_count() {
+    let mut workers = Workers::new(params());
+    workers.set_room(at(0.0), 3);
+    workers.set_wanted(at(0.0), 5);
+    for id in (0..3).map(WorkerId) {
+        workers.handle_ready(at(0.0), id);
+    }
+    assert_eq!(workers.count(), WorkersCount { idle: 3, ..WorkersCount::default() });
+    assert!(workers.lacks_room());
+    assert!(workers.poll_timeout().is_none_or(|due| due > at(0.0)), "it would be woken again and again");
+    outputs(&mut workers);
+    let stuck = workers.take(false).unwrap();
+    workers.release(at(60.0), stuck, Release::Stuck);
+    assert_eq!(started(&mut workers), [], "its process is there still");
+    workers.handle_exit(at(61.0), stuck, Exit::Signal(9));
+    assert_eq!(started(&mut workers).len(), 1);
+    workers.set_room(at(62.0), 5);
+    assert_eq!(started(&mut workers).len(), 1, "two start at once");
+}
+
+#[test]
+fn without_room_a_worker_is_replaced_all_the_same_and_the_first_one_starts() {
+    let mut workers = Workers::new(params());
+    workers.set_room(at(0.0), 0);
+    workers.set_wanted(at(0.0), 2);
+    assert_eq!(started(&mut workers), [WorkerId(0)]);
+    workers.handle_ready(at(0.0), WorkerId(0));
+    assert_eq!(started(&mut workers), []);
+    let long = workers.take(false).unwrap();
+    workers.reload(at(10.0));
+    assert_eq!(started(&mut workers), [WorkerId(1)]);
+    workers.handle_ready(at(10.0), WorkerId(1));
+    assert_eq!(started(&mut workers), [], "it is one beyond the room, and no more");
+    workers.release(at(11.0), long, Release::Done);
+    assert_eq!(stopped(&outputs(&mut workers)), [long]);
+    assert_eq!(started(&mut workers), []);
+}
+
+#[test]
 fn the_most_that_were_busy_and_how_long_starts_take_are_known() {
     let mut workers = pool(params(), 3);
     assert_eq!(workers.start_s(), Some(0.0));
@@ -416,6 +455,7 @@ enum Act {
     Memory(usize, u64),
     Squatted(usize),
     Reload,
+    Room(usize),
     End,
     Wait(f64),
 }
@@ -434,6 +474,7 @@ fn act() -> impl Strategy<Value = Act> {
         (any::<usize>(), 0..2000_u64).prop_map(|(which, bytes)| Act::Memory(which, bytes)),
         any::<usize>().prop_map(Act::Squatted),
         Just(Act::Reload),
+        prop_oneof![0..6_usize, Just(usize::MAX)].prop_map(Act::Room),
         (0.0..8.0).prop_map(Act::Wait),
     ]
 }
@@ -442,7 +483,7 @@ proptest! {
     #[test]
     fn whatever_happens_nobody_is_used_twice_and_no_more_start_than_may(acts in prop::collection::vec(act(), 0..200), end in any::<bool>()) {
         let mut workers = Workers::new(WorkersParams { requests_max: Some(5), memory_max: Some(1000), ..params() });
-        let (mut now, mut alive, mut taken, mut ends) = (at(0.0), vec![], vec![], false);
+        let (mut now, mut alive, mut taken, mut ends, mut room) = (at(0.0), vec![], vec![], false, usize::MAX);
         for act in acts.into_iter().chain(end.then_some(Act::End)).chain([Act::Want(3), Act::Reload]) {
             let pick = |from: &[WorkerId], which: usize| (!from.is_empty()).then(|| from[which % from.len()]);
             match act {
@@ -468,6 +509,10 @@ proptest! {
                     workers.handle_squatted(now, id);
                 },
                 Act::Reload => workers.reload(now),
+                Act::Room(to) => {
+                    room = to;
+                    workers.set_room(now, room);
+                }
                 Act::End => {
                     workers.end_all(now);
                     ends = true;
@@ -478,10 +523,14 @@ proptest! {
                     workers.handle_timeout(now);
                 }
             }
+            let mut before = alive.len();
             for output in outputs(&mut workers) {
                 match output {
                     WorkersOutput::Start(id) => {
                         prop_assert!(!ends);
+                        // One more where one is replaced.
+                        prop_assert!(before <= room.max(1), "{before} processes, room for {room}");
+                        before += 1;
                         alive.push(id);
                     }
                     WorkersOutput::Ask(id) => prop_assert!(alive.contains(&id) && !taken.contains(&id)),
@@ -501,7 +550,7 @@ proptest! {
             prop_assert!(count.starting <= 2);
             let is_short = count.ready() + count.unsure + count.starting < workers.wanted();
             let comes = workers.poll_timeout().is_some() || count.stopping > 0;
-            prop_assert!(!is_short || comes || count.starting > 0, "nobody will start the missing one");
+            prop_assert!(!is_short || comes || count.starting > 0 || count.all() >= room.max(1), "nobody will start the missing one");
             prop_assert_eq!(count.busy, taken.len());
             prop_assert_eq!(count.all(), alive.len());
             let found = workers.views().fold(WorkersCount::default(), |mut found, view| {

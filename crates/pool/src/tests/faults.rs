@@ -200,3 +200,31 @@ async fn no_slot_is_lost_whatever_becomes_of_requests_and_workers() {
     assert!(totals.ended_by(EndReason::Stuck) > 0 && totals.starts > 4, "{totals:?}");
     running.end().await;
 }
+
+#[tokio::test]
+async fn no_more_workers_start_than_memory_has_room_for() {
+    // Each takes some 20 MB or more, of 100 MiB.
+    let script = "leak=$(head -c 20000000 /dev/zero | tr '\\0' x)
+        touch $SOCKET.ready; while :; do sleep 1000 & wait $!; done";
+    let running = run_with(script, |params| {
+        params.memory.budget = Some(100 << 20);
+        params.workers.starting_max = 30;
+    });
+    running.pool.set_wanted(30, "a test");
+    let mut counts = running.pool.watch();
+    let mut most = 0;
+    let told = || running.pool.trace(0).iter().any(|it| matches!(it.what, PoolEvent::NoRoom(_)));
+    let began = Instant::now();
+    while !told() {
+        assert!(began.elapsed() < PATIENCE, "{:?}", running.pool.trace(0));
+        let _ = tokio::time::timeout(Duration::from_millis(50), counts.changed()).await;
+        most = most.max(counts.borrow_and_update().all());
+    }
+    let status = running.pool.status();
+    let (fit, each) = (status.fit.unwrap(), status.worker_bytes.unwrap());
+    assert!(
+        each >= 15 << 20 && most <= fit.max(crate::memory::UNMEASURED_MAX),
+        "{most} of {each}: {status:?}"
+    );
+    running.end().await;
+}
