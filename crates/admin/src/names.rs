@@ -123,7 +123,7 @@ metrics! {
     // By pool of workers.
     POOL_WORKERS = Gauge "suimon_pool_workers", "Workers of the pool by state: starting, idle, busy, unsure (its request was cancelled, and it is not known to be idle) or stopping.";
     POOL_WANTED = Gauge "suimon_pool_wanted", "Workers that should be resident, as the law of the pool's size says, or an operator.";
-    POOL_HEALTHY = Gauge "suimon_pool_healthy", "1 unless so many starts have failed in a row that there is no worker.";
+    POOL_HEALTHY = Gauge "suimon_pool_healthy", "1 unless the pool cannot run, has no guardian, or so many starts have failed in a row that there is no worker.";
     POOL_STARTS = Counter "suimon_pool_starts_total", "Starts of workers, failed ones, too.";
     POOL_FAILED_STARTS = Counter "suimon_pool_failed_starts_total", "Failed starts of workers.";
     POOL_DEATHS = Counter "suimon_pool_deaths_total", "Workers that were ready and ended unasked.";

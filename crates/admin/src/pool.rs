@@ -39,7 +39,8 @@ pub struct PoolState {
     pub queued: usize,
     /// Reloads of the program.
     pub generation: u64,
-    /// Why no worker starts; absent: all is well.
+    /// What is wrong: why the pool cannot run, no worker starts, or there is no guardian; absent: all
+    /// is well.
     pub unhealthy: Option<String>,
     /// Memory of all workers together, bytes.
     pub memory_bytes: u64,
@@ -114,7 +115,7 @@ pub struct PoolChangeState {
     /// When, seconds since 1970.
     pub at: f64,
     /// `wanted`, `reload`, `ready`, `start_failed`, `not_started`, `died`, `ends`, `replaced`,
-    /// `awaited`, `killed` or `wrote`.
+    /// `awaited`, `killed`, `wrote`, `no_room`, `unable`, `able` or `unguarded`.
     pub what: String,
     /// Which worker; absent: it is about the pool.
     pub worker: Option<u64>,

@@ -68,6 +68,8 @@ pub struct Workers {
     wanted: usize,
     /// Whether the gateway ends: nothing is started any more.
     is_ending: bool,
+    /// Whether nobody runs them: nothing is started until somebody does.
+    is_suspended: bool,
     /// How many processes memory has room for.
     room: usize,
     table: Table,
@@ -91,6 +93,7 @@ impl Workers {
         Workers {
             wanted: 0,
             is_ending: false,
+            is_suspended: false,
             room: usize::MAX,
             table: Table::default(),
             due: BTreeSet::new(),
@@ -122,6 +125,25 @@ impl Workers {
         if !self.is_ending {
             self.balance(now);
         }
+    }
+
+    /// Forgets all workers, because whoever ran them cannot, and starts none until
+    /// [`Workers::resume`].
+    pub fn suspend(&mut self, now: Instant) {
+        let all: Vec<WorkerId> = self.table.iter().map(|(id, _)| id).collect();
+        for id in all {
+            self.table.remove(id);
+        }
+        self.due.clear();
+        (self.is_suspended, self.retiring) = (true, None);
+        self.outputs.clear();
+        self.starts.forgive(now);
+    }
+
+    /// Starts workers again.
+    pub fn resume(&mut self, now: Instant) {
+        self.is_suspended = false;
+        self.balance(now);
     }
 
     /// Replaces all workers, one after the other: their program has changed. Those that start
@@ -391,7 +413,10 @@ impl Workers {
     fn may_start_more(&self) -> bool {
         // After a failure one start tells whether the next ones are worth it.
         let at_once = if self.starts.have_failed() { 1 } else { self.params.starting_max.max(1) };
-        self.table.count().starting < at_once && self.table.len() < PROCESSES_MAX && self.has_room()
+        !self.is_suspended
+            && self.table.count().starting < at_once
+            && self.table.len() < PROCESSES_MAX
+            && self.has_room()
     }
 
     /// Returns whether memory has room for another process. One in the place of one that retires

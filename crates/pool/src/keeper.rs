@@ -10,6 +10,7 @@
 //! looked at without being waited for: its number, which is that of its process group, cannot be
 //! used again until the group is killed.
 
+use super::back_off::BackOff;
 use super::folder::Folder;
 use super::guardian::Guardian;
 use super::memory::no_swap::NoSwap;
@@ -31,8 +32,8 @@ use suimon_params::pool::PoolParams;
 use suimon_params::upstream::NodeAddress;
 use tokio::sync::{mpsc, oneshot};
 
-/// Interval of attempts to start a guardian where there is none.
-const GUARDIAN_EVERY: Duration = Duration::from_secs(5);
+/// A guardian that ends this soon has failed: the next one is not started at once.
+const GUARDIAN_YOUNG: Duration = Duration::from_secs(5);
 /// Age from which a worker's memory tells what a worker takes.
 const SETTLED: Duration = Duration::from_secs(2);
 
@@ -47,15 +48,26 @@ pub(super) enum Order {
     Look,
 }
 
-/// What has become of it. There are at most four of each worker, and one look at a time, so their
-/// queue is bounded by the number of workers.
+/// What has become of it. There are at most four of each worker, one look at a time, and one of the
+/// guardian for each delay, so their queue is bounded by the number of workers.
 #[derive(Debug)]
 pub(super) enum Report {
-    Started { id: WorkerId, pid: u32, address: NodeAddress, stderr: Option<OwnedFd> },
+    Started {
+        id: WorkerId,
+        pid: u32,
+        address: NodeAddress,
+        stderr: Option<OwnedFd>,
+    },
     NotStarted(WorkerId, io::Error),
-    Confirmed { id: WorkerId, is_own: bool, cpu: Option<Duration> },
+    Confirmed {
+        id: WorkerId,
+        is_own: bool,
+        cpu: Option<Duration>,
+    },
     Ended(WorkerId, Exit),
     Looked(Look),
+    /// Why there is no guardian; `None`: there is one again.
+    Unguarded(Option<String>),
 }
 
 /// The thread, as those see it who give it orders.
@@ -156,8 +168,19 @@ struct Work {
     folder: Folder,
     no_swap: Option<NoSwap>,
     guardian: Option<Guardian>,
+    guarding: Guarding,
     processes: BTreeMap<WorkerId, Process>,
     looks: Looks,
+}
+
+/// The attempts to have a guardian.
+struct Guarding {
+    back_off: BackOff,
+    /// When the last one was started, and when the next one is, if there is none.
+    started: Instant,
+    next: Instant,
+    /// Whether it was told that there is none.
+    is_missed: bool,
 }
 
 impl Work {
@@ -172,7 +195,10 @@ impl Work {
             Ok(_) => tracing::info!(pool = %params.name, "workers are kept from being swapped"),
             Err(why) => tracing::info!(pool = %params.name, "workers may be swapped: {why}"),
         }
+        let now = Instant::now();
+        let back_off = BackOff::new(params.workers.back_off);
         let mut work = Work {
+            guarding: Guarding { back_off, started: now, next: now, is_missed: false },
             params,
             orders,
             reports,
@@ -202,7 +228,7 @@ impl Work {
             let (ended, is_alone) = self.wait(wake);
             if is_alone {
                 self.replace_guardian("it has ended");
-            } else if self.guardian.is_none() {
+            } else if self.guardian.is_none() && Instant::now() >= self.guarding.next {
                 self.start_guardian();
             }
             for id in ended {
@@ -221,7 +247,8 @@ impl Work {
         polled.push(PollFd::new(wake, PollFlags::IN));
         let guardian = self.guardian.as_ref().map(Guardian::process);
         polled.extend(guardian.map(|process| PollFd::from_borrowed_fd(process, PollFlags::IN)));
-        let limit = Timespec::try_from(GUARDIAN_EVERY).ok().filter(|_| self.guardian.is_none());
+        let until_next = self.guarding.next.saturating_duration_since(Instant::now());
+        let limit = Timespec::try_from(until_next).ok().filter(|_| self.guardian.is_none());
         match poll(&mut polled, limit.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => {
@@ -370,18 +397,32 @@ impl Work {
         if let Some(guardian) = self.guardian.take() {
             guardian.kill();
         }
+        if self.guarding.started.elapsed() < GUARDIAN_YOUNG {
+            self.miss_guardian(why);
+            return;
+        }
+        self.guarding.back_off.succeed();
         self.start_guardian();
     }
 
     fn start_guardian(&mut self) {
         let groups = self.processes.values().map(|process| process.pid.as_raw_pid().cast_unsigned());
         match Guardian::start(self.params.guardian.as_ref(), groups) {
-            Ok(guardian) => self.guardian = Some(guardian),
-            Err(error) => tracing::error!(
-                pool = %self.params.name,
-                "there is no guardian, so what workers start may outlive a gateway that is killed: {error}"
-            ),
+            Ok(guardian) => {
+                (self.guardian, self.guarding.started) = (Some(guardian), Instant::now());
+                if std::mem::take(&mut self.guarding.is_missed) {
+                    self.report(Report::Unguarded(None));
+                }
+            }
+            Err(error) => self.miss_guardian(&format!("it cannot be started: {error}")),
         }
+    }
+
+    /// Goes on without a guardian for a while.
+    fn miss_guardian(&mut self, why: &str) {
+        let delay = self.guarding.back_off.fail();
+        (self.guarding.next, self.guarding.is_missed) = (Instant::now() + delay, true);
+        self.report(Report::Unguarded(Some(why.to_owned())));
     }
 
     /// Ends all that is left.

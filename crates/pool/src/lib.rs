@@ -16,6 +16,7 @@
 //! However the gateway ends, no worker outlives it, nor does anything that a worker has started in
 //! its process group.
 
+mod back_off;
 mod check;
 mod folder;
 mod guardian;
@@ -47,7 +48,7 @@ use suimon_model::Instant;
 use suimon_params::pool::PoolParams;
 use suimon_params::upstream::NodeAddress;
 use tokio::sync::{Notify, watch};
-use trace::Trace;
+use trace::{Trace, UNABLE, UNGUARDED};
 
 /// Workers that run the same program. All clones share them.
 #[derive(Clone)]
@@ -81,6 +82,9 @@ struct State {
     took: (u64, f64),
     /// The last that a worker wrote which has ended, or why there is none.
     last_words: String,
+    /// Why the pool cannot run, and why it has no guardian; `None`: it can, and has.
+    unable: Option<String>,
+    unguarded: Option<String>,
     /// Whether memory has no room for all that are wanted, as was told.
     lacks_room: bool,
 }
@@ -107,6 +111,8 @@ impl Pool {
             start_cpu: Recent::default(),
             took: (0, 0.0),
             last_words: String::new(),
+            unable: None,
+            unguarded: None,
             lacks_room: false,
         };
         let (params, state) = (Arc::new(params), Mutex::new(state));
@@ -212,7 +218,7 @@ impl Pool {
             swap_bytes: state.look.swap_bytes,
             major_faults_per_s: state.look.faults_per_s,
             is_swapping: state.look.is_swapping,
-            is_unhealthy: state.workers.unhealthy().is_some(),
+            is_unhealthy: state.unable.is_some() || state.workers.unhealthy().is_some(),
         }
     }
 
@@ -226,10 +232,7 @@ impl Pool {
             count: state.workers.count(),
             generation: state.workers.generation(),
             totals: state.workers.totals(),
-            unhealthy: state.workers.unhealthy().map(|why| match state.last_words.as_str() {
-                "" => why.to_string(),
-                words => format!("{why}; the last that it wrote: {words:?}"),
-            }),
+            unhealthy: state.unhealthy(),
             worker_bytes: state.look.worker_bytes,
             fit: state.look.fit,
             start_s: state.workers.start_s(),
@@ -285,6 +288,19 @@ impl Pool {
 }
 
 impl State {
+    /// Returns what is wrong with the pool, the worst first.
+    fn unhealthy(&self) -> Option<String> {
+        let unable = self.unable.as_ref().map(|why| format!("{UNABLE}: {why}"));
+        let no_start = || {
+            self.workers.unhealthy().map(|why| match self.last_words.as_str() {
+                "" => why.to_string(),
+                words => format!("{why}; the last that it wrote: {words:?}"),
+            })
+        };
+        let unguarded = || self.unguarded.as_ref().map(|why| format!("{UNGUARDED}: {why}"));
+        unable.or_else(no_start).or_else(unguarded)
+    }
+
     fn status_of(&self, now: Instant, view: &WorkerView) -> WorkerStatus {
         let process = self.processes.get(&view.id);
         let memory = process.and_then(|process| process.memory).unwrap_or_default();

@@ -1,6 +1,7 @@
 //! What runs beside requests: it does what the pure machine asks for, by way of the
 //! [`Keeper`](super::keeper), and tells the machine what became of that.
 
+use super::back_off::BackOff;
 use super::keeper::{Keeper, Order, Report};
 use super::memory::pace::Pace;
 use super::trace::PoolEvent;
@@ -9,6 +10,7 @@ use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant as Clock};
 use suimon_fleet::workers::{Exit, WorkerEvent, WorkerId, WorkersOutput};
@@ -22,6 +24,8 @@ use tokio::time::{sleep, sleep_until};
 /// Delays between questions whether a worker is ready: the first, and the longest.
 const ASK_AFTER: Duration = Duration::from_millis(5);
 const ASK_EVERY: Duration = Duration::from_millis(200);
+/// A pool that has run for so long could run: its next failure is a first one.
+const COULD_RUN: Duration = Duration::from_secs(60);
 /// The longest that the supervisor sleeps when nothing is due.
 const IDLE: Duration = Duration::from_secs(60);
 
@@ -49,34 +53,86 @@ impl Pool {
     /// requests, and is asked again until it says so. It must wait for an *answer* of the worker: a
     /// connection alone shows nothing, as the kernel opens it while the worker is busy.
     ///
-    /// If this is dropped, all workers are killed.
+    /// Where the pool cannot run (there is no folder for the sockets, no descriptor, no thread), it
+    /// says why and is tried again, ever later, and at once after a [`Pool::reload`].
     ///
-    /// # Errors
-    /// There cannot be a folder for the sockets, or a thread for the workers.
-    pub async fn run<C, R>(&self, is_ready: C, shutdown: impl Future<Output = ()>) -> io::Result<()>
+    /// If this is dropped, all workers are killed.
+    pub async fn run<C, R>(&self, is_ready: C, shutdown: impl Future<Output = ()>)
     where
         C: Fn(Arc<NodeAddress>) -> R + Clone + Send + Sync + 'static,
         R: Future<Output = bool> + Send + 'static,
     {
         tokio::pin!(shutdown);
         let _left = Left(self);
+        let mut back_off = BackOff::new(self.shared.params.workers.back_off);
+        let mut ends = false;
+        loop {
+            let begun = Clock::now();
+            let Err(error) = self.supervise(is_ready.clone(), shutdown.as_mut(), &mut ends).await else {
+                return;
+            };
+            if begun.elapsed() >= COULD_RUN {
+                back_off.succeed();
+            }
+            let delay = back_off.fail();
+            let generation = self.state().workers.generation();
+            self.change(|state, now| {
+                state.workers.suspend(now);
+                state.processes.clear();
+                let why = error.to_string();
+                state.note(&self.shared.params.name, now, PoolEvent::Unable(why.clone()));
+                (state.unable, state.unguarded) = (Some(why), None);
+            });
+            if ends {
+                return;
+            }
+            let is_reloaded = async {
+                while self.state().workers.generation() == generation {
+                    self.shared.hurry.notified().await;
+                }
+            };
+            tokio::select! {
+                () = shutdown.as_mut() => return,
+                () = sleep(delay) => {}
+                () = is_reloaded => {}
+            }
+        }
+    }
+
+    /// Does what [`Pool::run`] says, until something fails that all depends on. `ends`: whether
+    /// `shutdown` is done.
+    async fn supervise<C, R>(
+        &self,
+        is_ready: C,
+        mut shutdown: Pin<&mut impl Future<Output = ()>>,
+        ends: &mut bool,
+    ) -> io::Result<()>
+    where
+        C: Fn(Arc<NodeAddress>) -> R + Clone + Send + Sync + 'static,
+        R: Future<Output = bool> + Send + 'static,
+    {
         let (keeper, mut reports) = Keeper::begin(Arc::clone(&self.shared.params)).await?;
+        self.change(|state, now| {
+            if state.unable.take().is_some() {
+                state.note(&self.shared.params.name, now, PoolEvent::Able);
+            }
+            state.workers.resume(now);
+        });
         let (phases, tasks) = (BTreeMap::new(), JoinSet::new());
         let pace = Pace::new(Clock::now());
         let mut supervisor = Supervisor { pool: self, keeper, is_ready, phases, tasks, pace };
-        let mut ends = false;
         loop {
             while let Some(output) = self.next_output() {
                 supervisor.follow(output);
             }
             let (due, count) = self.fall_asleep();
             let look_at = supervisor.pace.due().map(tokio::time::Instant::from_std);
-            if ends && count == 0 {
+            if *ends && count == 0 {
                 break;
             }
             tokio::select! {
-                () = &mut shutdown, if !ends => {
-                    ends = true;
+                () = shutdown.as_mut(), if !*ends => {
+                    *ends = true;
                     self.change(|state, now| state.workers.end_all(now));
                 }
                 report = reports.recv() => match report {
@@ -253,6 +309,12 @@ where
                     state.note_room(name, now);
                 });
             }
+            Report::Unguarded(why) => self.pool.change(|state, now| {
+                if let Some(why) = &why {
+                    state.note(name, now, PoolEvent::Unguarded(why.clone()));
+                }
+                state.unguarded = why;
+            }),
         }
     }
 
@@ -320,9 +382,10 @@ impl super::State {
             PoolEvent::Worker(_, WorkerEvent::Ends(why) | WorkerEvent::Replaced(why)) => {
                 tracing::info!(%pool, worker, reason = why.code(), "{what}");
             }
-            PoolEvent::Wanted { .. } | PoolEvent::Reload => tracing::info!(%pool, "{what}"),
+            PoolEvent::Wanted { .. } | PoolEvent::Reload | PoolEvent::Able => tracing::info!(%pool, "{what}"),
             PoolEvent::NoRoom(_) => tracing::warn!(%pool, "{what}"),
             PoolEvent::NotStarted(..) => tracing::error!(%pool, worker, "{what}"),
+            PoolEvent::Unable(_) | PoolEvent::Unguarded(_) => tracing::error!(%pool, "{what}"),
             PoolEvent::Worker(..) | PoolEvent::Wrote(..) => tracing::warn!(%pool, worker, "{what}"),
         }
         self.trace.note(at, what);

@@ -8,7 +8,6 @@ mod orphans;
 use super::{Lease, Pool, PoolEvent};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
-use std::io;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,7 +28,7 @@ struct Running {
     pool: Pool,
     folder: TempDir,
     end: oneshot::Sender<()>,
-    supervisor: JoinHandle<io::Result<()>>,
+    supervisor: JoinHandle<()>,
 }
 
 /// Returns what a pool of shells with this script is told; `$FOLDER` is this folder.
@@ -73,7 +72,7 @@ fn run_with(script: &str, change: impl FnOnce(&mut PoolParams)) -> Running {
     let supervised = pool.clone();
     let supervisor = tokio::spawn(async move {
         // An end without a word is one, too.
-        supervised.run(is_ready, async { drop(ended.await) }).await
+        supervised.run(is_ready, async { drop(ended.await) }).await;
     });
     Running { pool, folder, end, supervisor }
 }
@@ -124,7 +123,7 @@ impl Running {
 
     async fn end(self) {
         let _ = self.end.send(());
-        tokio::time::timeout(PATIENCE, self.supervisor).await.expect("in time").unwrap().unwrap();
+        tokio::time::timeout(PATIENCE, self.supervisor).await.expect("in time").unwrap();
     }
 }
 

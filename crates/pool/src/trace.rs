@@ -5,6 +5,10 @@ use std::fmt;
 use suimon_fleet::workers::{WorkerEvent, WorkerId};
 use suimon_model::Instant;
 
+/// What is said of a pool that cannot run, and of one without a guardian.
+pub(super) const UNABLE: &str = "the pool cannot run, and is tried again";
+pub(super) const UNGUARDED: &str =
+    "there is no guardian, so what workers start may outlive a gateway that is killed";
 /// Changes that are kept, the last ones.
 pub(super) const CHANGES_MAX: usize = 256;
 
@@ -42,6 +46,13 @@ pub enum PoolEvent {
     NotStarted(WorkerId, String),
     /// Memory has room for no more than so many workers, and more are wanted.
     NoRoom(usize),
+    /// The pool cannot run, for this reason, and is tried again.
+    Unable(String),
+    /// It runs again.
+    Able,
+    /// There is no guardian, for this reason, and one is tried again to be started: what workers
+    /// start may outlive a gateway that is killed.
+    Unguarded(String),
 }
 
 impl PoolEvent {
@@ -60,13 +71,18 @@ impl PoolEvent {
             PoolEvent::Reload => "reload",
             PoolEvent::NotStarted(..) => "not_started",
             PoolEvent::NoRoom(_) => "no_room",
+            PoolEvent::Unable(_) => "unable",
+            PoolEvent::Able => "able",
+            PoolEvent::Unguarded(_) => "unguarded",
         }
     }
 
     /// Returns why, or how it went, in words; `None`: there is no more to say.
     pub fn reason(&self) -> Option<String> {
         match self {
-            PoolEvent::Worker(_, WorkerEvent::Ready | WorkerEvent::Killed) | PoolEvent::Reload => None,
+            PoolEvent::Worker(_, WorkerEvent::Ready | WorkerEvent::Killed)
+            | PoolEvent::Reload
+            | PoolEvent::Able => None,
             PoolEvent::Worker(_, WorkerEvent::Awaited) => {
                 Some("it is to be replaced, and has a request still".to_owned())
             }
@@ -80,6 +96,7 @@ impl PoolEvent {
             PoolEvent::Wanted { why, .. } => Some((*why).to_owned()),
             PoolEvent::NotStarted(_, error) => Some(error.clone()),
             PoolEvent::NoRoom(fit) => Some(format!("memory has room for {fit}")),
+            PoolEvent::Unable(why) | PoolEvent::Unguarded(why) => Some(why.clone()),
         }
     }
 
@@ -87,7 +104,12 @@ impl PoolEvent {
     pub fn worker(&self) -> Option<WorkerId> {
         match self {
             PoolEvent::Worker(id, _) | PoolEvent::Wrote(id, _) | PoolEvent::NotStarted(id, _) => Some(*id),
-            PoolEvent::Wanted { .. } | PoolEvent::Reload | PoolEvent::NoRoom(_) => None,
+            PoolEvent::Wanted { .. }
+            | PoolEvent::Reload
+            | PoolEvent::NoRoom(_)
+            | PoolEvent::Unable(_)
+            | PoolEvent::Able
+            | PoolEvent::Unguarded(_) => None,
         }
     }
 }
@@ -116,6 +138,9 @@ impl fmt::Display for PoolEvent {
             PoolEvent::NoRoom(fit) => {
                 write!(f, "no more workers start than memory has room for: {fit}")
             }
+            PoolEvent::Unable(why) => write!(f, "{UNABLE}: {why}"),
+            PoolEvent::Able => f.write_str("the pool runs again"),
+            PoolEvent::Unguarded(why) => write!(f, "{UNGUARDED}: {why}"),
         }
     }
 }

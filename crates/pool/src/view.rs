@@ -18,7 +18,8 @@ pub struct PoolStatus {
     pub generation: u64,
     /// What has happened since the pool began.
     pub totals: WorkersTotals,
-    /// Why no worker starts, with the last that one wrote; `None`: all is well.
+    /// What is wrong: why the pool cannot run, or no worker starts, with the last that one wrote, or
+    /// why there is no guardian; `None`: all is well.
     pub unhealthy: Option<String>,
     /// What nearly every worker takes at most, bytes; `None`: not known yet.
     pub worker_bytes: Option<u64>,
@@ -103,6 +104,6 @@ pub struct PoolSample {
     pub major_faults_per_s: f64,
     /// Whether workers are being swapped.
     pub is_swapping: bool,
-    /// Whether so many starts have failed in a row that there is no worker.
+    /// Whether the pool cannot run, or so many starts have failed in a row that there is no worker.
     pub is_unhealthy: bool,
 }

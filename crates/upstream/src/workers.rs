@@ -77,9 +77,7 @@ impl Workers {
                 answer.ok().flatten().unwrap_or(false)
             }
         };
-        if let Err(error) = self.pool.run(is_ready, shutdown).await {
-            tracing::error!(pool = %self.pool.params().name, "the pool cannot run: {error}");
-        }
+        self.pool.run(is_ready, shutdown).await;
     }
 }
 

@@ -432,6 +432,21 @@ fn without_room_a_worker_is_replaced_all_the_same_and_the_first_one_starts() {
 }
 
 #[test]
+fn suspended_workers_are_forgotten_and_others_start_once_they_are_resumed() {
+    let mut workers = pool(params(), 2);
+    let taken = workers.take(false).unwrap();
+    workers.reload(at(20.0));
+    workers.suspend(at(20.0));
+    assert_eq!((outputs(&mut workers), workers.count()), (vec![], WorkersCount::default()));
+    workers.set_wanted(at(21.0), 1);
+    workers.release(at(21.0), taken, Release::Done);
+    assert_eq!((outputs(&mut workers), workers.poll_timeout()), (vec![], None));
+    workers.resume(at(22.0));
+    assert_eq!(started(&mut workers).len(), 1);
+    assert_eq!((workers.totals().deaths, workers.totals().failed_starts), (0, 0));
+}
+
+#[test]
 fn the_most_that_were_busy_and_how_long_starts_take_are_known() {
     let mut workers = pool(params(), 3);
     assert_eq!(workers.start_s(), Some(0.0));
@@ -456,6 +471,7 @@ enum Act {
     Squatted(usize),
     Reload,
     Room(usize),
+    Suspend,
     End,
     Wait(f64),
 }
@@ -475,6 +491,7 @@ fn act() -> impl Strategy<Value = Act> {
         any::<usize>().prop_map(Act::Squatted),
         Just(Act::Reload),
         prop_oneof![0..6_usize, Just(usize::MAX)].prop_map(Act::Room),
+        Just(Act::Suspend),
         (0.0..8.0).prop_map(Act::Wait),
     ]
 }
@@ -512,6 +529,11 @@ proptest! {
                 Act::Room(to) => {
                     room = to;
                     workers.set_room(now, room);
+                }
+                Act::Suspend => {
+                    workers.suspend(now);
+                    (alive, taken) = (vec![], vec![]);
+                    workers.resume(now);
                 }
                 Act::End => {
                     workers.end_all(now);

@@ -1,7 +1,9 @@
 //! What goes wrong: workers that are killed, hang, leak, do not start or do not end.
 
 use super::*;
+use std::os::unix::fs::PermissionsExt;
 use suimon_fleet::workers::{EndReason, Exit, WorkerEvent};
+use suimon_params::pool::GuardianParams;
 
 #[tokio::test]
 async fn one_that_is_killed_is_replaced_and_its_request_changes_nothing() {
@@ -198,6 +200,73 @@ async fn no_slot_is_lost_whatever_becomes_of_requests_and_workers() {
     running.until(|count| *count == WorkersCount { idle: 4, ..WorkersCount::default() }).await;
     let totals = running.pool.status().totals;
     assert!(totals.ended_by(EndReason::Stuck) > 0 && totals.starts > 4, "{totals:?}");
+    running.end().await;
+}
+
+/// A pool that wants one worker and cannot have a folder, as a file is in its place.
+fn run_without_folder(back_off: Duration) -> Running {
+    let running = run_with(READY, |params| {
+        fs::write(&params.folder, "").unwrap();
+        params.workers.back_off = back_off;
+    });
+    running.pool.set_wanted(1, "a test");
+    running
+}
+
+fn unhealthy(running: &Running) -> String {
+    running.pool.status().unhealthy.unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_pool_that_cannot_run_says_why_and_runs_once_it_can() {
+    let running = run_without_folder(Duration::from_millis(10));
+    let is_told =
+        || unhealthy(&running).contains("cannot run") && unhealthy(&running).contains("is no folder");
+    until(|| unhealthy(&running), is_told).await;
+    assert!(running.pool.sample().is_unhealthy);
+    assert_eq!(running.pool.count(), WorkersCount::default());
+    let unable = || running.pool.trace(0).into_iter().filter(|it| matches!(it.what, PoolEvent::Unable(_)));
+    until(|| format!("{:?}", running.pool.trace(0)), || unable().count() >= 4).await;
+    let times: Vec<_> = unable().map(|it| it.at).collect();
+    assert!(times[3].secs_since(times[2]) >= 0.04, "ever later: {times:?}");
+    fs::remove_file(running.folder.path().join("sockets")).unwrap();
+    running.until(|count| count.idle == 1).await;
+    assert_eq!(running.pool.status().unhealthy, None);
+    assert!(running.pool.trace(0).iter().any(|it| it.what == PoolEvent::Able));
+    running.end().await;
+}
+
+#[tokio::test]
+async fn a_pool_that_cannot_run_is_tried_at_once_when_it_is_reloaded_and_ends_when_told() {
+    for is_reloaded in [true, false] {
+        let running = run_without_folder(Duration::from_secs(1000));
+        running.until_event(|it| matches!(it, PoolEvent::Unable(_))).await;
+        if is_reloaded {
+            fs::remove_file(running.folder.path().join("sockets")).unwrap();
+            running.pool.reload();
+            running.until(|count| count.idle == 1).await;
+        }
+        running.end().await;
+    }
+}
+
+#[tokio::test]
+async fn a_guardian_that_cannot_be_started_is_told_and_tried_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("guardian");
+    let guardian = GuardianParams { program: program.clone(), arguments: vec![] };
+    let running = run_with(READY, |params| {
+        params.guardian = Some(guardian);
+        params.workers.back_off = Duration::from_millis(10);
+    });
+    running.pool.set_wanted(1, "a test");
+    running.until(|count| count.idle == 1).await;
+    until(|| unhealthy(&running), || unhealthy(&running).contains("there is no guardian")).await;
+    let new = folder.path().join("new");
+    fs::write(&new, "#!/bin/sh\nwhile read -r line; do :; done\n").unwrap();
+    fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::rename(&new, &program).unwrap();
+    until(|| unhealthy(&running), || unhealthy(&running).is_empty()).await;
     running.end().await;
 }
 

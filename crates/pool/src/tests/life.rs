@@ -23,7 +23,7 @@ async fn workers_are_taken_used_most_recently_first_and_end_with_the_pool() {
     assert_eq!(fs::read_dir(&sockets).unwrap().count(), 2, "a folder and its lock");
     let Running { end, supervisor, folder, .. } = running;
     end.send(()).unwrap();
-    supervisor.await.unwrap().unwrap();
+    supervisor.await.unwrap();
     assert_eq!(pool.count(), WorkersCount::default());
     assert!(!pids.iter().any(|pid| is_there(*pid)));
     assert_eq!(fs::read_dir(&sockets).unwrap().count(), 0);
