@@ -243,6 +243,12 @@ impl WorkersCount {
         self.ready() - self.ungated
     }
 
+    /// Returns whether there is no worker that takes requests, has one, or is asked whether it takes
+    /// them again after a cancelled one.
+    pub fn is_down(&self) -> bool {
+        self.ready() + self.unsure == 0
+    }
+
     /// Returns how many processes there are.
     pub fn all(&self) -> usize {
         self.starting + self.idle + self.busy + self.unsure + self.stopping
