@@ -53,7 +53,7 @@ pub(super) const POOL: Section = Section {
                 means: "/run/suimon for root, else suimon-UID in the folder for temporary files",
                 example: "\"/run/suimon\"",
             },
-            "Folder for its sockets; made if it is not there.",
+            "Folder for its sockets; made if it is not there, and refused if it is a link, somebody else's or writable for others.",
         ),
         key(
             "size_law",
@@ -78,7 +78,7 @@ pub(super) const POOL: Section = Section {
             "memory",
             Size(16 * MIB, 4096 * GIB),
             Unset { means: "what machine and control group have left", example: "\"2GiB\"" },
-            "What all workers together may take. It is never exceeded, and trials keep to it.",
+            "What all workers together may take. None is started beyond it, as far as can be known from those there are.",
         ),
         key(
             "memory_reserve",
