@@ -43,7 +43,7 @@ pub use api::{
 use starts::Starts;
 use std::collections::{BTreeSet, VecDeque};
 use suimon_model::{Duration, Instant, Rng, seconds};
-use table::{State, Table, Worker};
+use table::{Holder, State, Table, Worker};
 
 /// The most workers of a pool.
 pub const WORKERS_MAX: usize = 1024;
@@ -163,20 +163,25 @@ impl Workers {
         self.balance(now);
     }
 
-    /// Takes an idle worker for a request, until [`Workers::release`]. `is_ungated`: nobody counts it
-    /// among those that are let in.
-    pub fn take(&mut self, is_ungated: bool) -> Option<WorkerId> {
+    /// Takes an idle worker for a request, until [`Workers::release`]. `passes`: it passes by the gate;
+    /// not all workers are given to such ones, see [`WorkersCount::may_pass`].
+    pub fn take(&mut self, passes: bool) -> Option<WorkerId> {
+        if passes && !self.table.count().may_pass() {
+            return None;
+        }
         let id = self.table.warmest()?;
-        self.table.change(id, |worker| worker.state = State::Busy { is_ungated });
+        let holder = if passes { Holder::Passing } else { Holder::Gated };
+        self.table.change(id, |worker| worker.state = State::Busy { holder });
         self.busy_max = self.busy_max.max(self.table.count().busy);
         Some(id)
     }
 
     /// Notes that from now on nobody counts the worker's request among those that are let in, although
-    /// it is not over: its client takes the answer slowly.
+    /// it is not over: its client takes the answer slowly. One that passes by the gate stays one.
     pub fn ungate(&mut self, id: WorkerId) {
-        if self.table.of(id).is_some_and(Worker::is_busy) {
-            self.table.change(id, |worker| worker.state = State::Busy { is_ungated: true });
+        let is_gated = |worker: &Worker| worker.state == State::Busy { holder: Holder::Gated };
+        if self.table.of(id).is_some_and(is_gated) {
+            self.table.change(id, |worker| worker.state = State::Busy { holder: Holder::Released });
         }
     }
 

@@ -125,12 +125,12 @@ impl Pool {
         &self.shared.params
     }
 
-    /// Takes an idle worker; `None`: there is none. `is_ungated`: nobody counts its request among
-    /// those that are let in.
-    pub fn take(&self, is_ungated: bool) -> Option<Lease> {
+    /// Takes an idle worker; `None`: there is none. `passes`: the request passes by the gate. Not all
+    /// workers are given to such ones.
+    pub fn take(&self, passes: bool) -> Option<Lease> {
         let (worker, address) = {
             let mut state = self.state();
-            let worker = state.workers.take(is_ungated)?;
+            let worker = state.workers.take(passes)?;
             let process = state.processes.get(&worker).expect("a worker that is ready has a process");
             (worker, Arc::clone(&process.address))
         };
@@ -140,15 +140,15 @@ impl Pool {
 
     /// Takes an idle worker as soon as there is one; `None`: there is none within `patience`.
     /// Whoever waits has no place in a line: the route's gate lets in no more than there are workers,
-    /// and only a worker's death makes anybody wait here.
-    pub async fn take_within(&self, patience: Duration, is_ungated: bool) -> Option<Lease> {
+    /// so that only a worker's death, or too many that pass by the gate, make anybody wait here.
+    pub async fn take_within(&self, patience: Duration, passes: bool) -> Option<Lease> {
         let mut counts = self.watch();
         let taken = async {
             loop {
-                if let Some(lease) = self.take(is_ungated) {
+                if let Some(lease) = self.take(passes) {
                     return Some(lease);
                 }
-                counts.wait_for(|count| count.idle > 0).await.ok()?;
+                counts.wait_for(|count| count.idle > 0 && (!passes || count.may_pass())).await.ok()?;
             }
         };
         tokio::time::timeout(patience, taken).await.ok().flatten()

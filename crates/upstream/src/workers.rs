@@ -43,11 +43,11 @@ impl Workers {
     pub(super) async fn open(
         &self,
         connector: &Connector,
-        is_ungated: bool,
+        passes: bool,
     ) -> Result<(Stream, Lease), ConnectError> {
         let mut last = None;
         for _ in 0..TRIES_MAX {
-            let Some(lease) = self.pool.take_within(connector.timeout(), is_ungated).await else { break };
+            let Some(lease) = self.pool.take_within(connector.timeout(), passes).await else { break };
             match connector.connect_to(lease.address()).await {
                 Ok(stream) => return Ok((stream, lease)),
                 // It has just died; the pool hears of it. Without a descriptor none can be reached.
@@ -58,7 +58,7 @@ impl Workers {
                 Err(error) => last = Some(error),
             }
         }
-        let (kind, detail) = if self.pool.count().ready() == 0 {
+        let (kind, detail) = if self.pool.count().is_down() {
             (UpstreamErrorKind::NoNode, "no worker is ready")
         } else {
             // That all are busy says nothing of the application.

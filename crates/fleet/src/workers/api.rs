@@ -226,6 +226,8 @@ pub struct WorkersCount {
     pub busy: usize,
     /// Of these, with one that nobody counts among those that are let in.
     pub ungated: usize,
+    /// Of these, with one that passes by the gate.
+    pub passing: usize,
     /// With a cancelled request, until they are known to be idle.
     pub unsure: usize,
     /// On their way out.
@@ -241,6 +243,14 @@ impl WorkersCount {
     /// Returns how many requests may be let in.
     pub fn gated(&self) -> usize {
         self.ready() - self.ungated
+    }
+
+    /// Returns whether one more request that passes by the gate may have a worker. Together they have
+    /// no more than half of those that the gate may give away, and one: else requests for files that a
+    /// program answers would keep everybody out.
+    pub fn may_pass(&self) -> bool {
+        let given = self.gated() + self.passing;
+        self.passing < (given / 2).max(1)
     }
 
     /// Returns whether there is no worker that takes requests, has one, or is asked whether it takes

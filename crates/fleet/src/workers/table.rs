@@ -26,22 +26,24 @@ pub(super) struct Worker {
     pub(super) was_told: bool,
 }
 
+/// What a worker's request is to those who count how many are let in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Holder {
+    /// One of those.
+    Gated,
+    /// No longer one of them: it streams, or its client is waited for.
+    Released,
+    /// One that passes by the gate.
+    Passing,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
-    Starting {
-        ready_by: Instant,
-    },
+    Starting { ready_by: Instant },
     Idle,
-    /// `is_ungated`: nobody counts its request among those that are let in.
-    Busy {
-        is_ungated: bool,
-    },
-    Unsure {
-        idle_by: Instant,
-    },
-    Stopping {
-        kill_at: Instant,
-    },
+    Busy { holder: Holder },
+    Unsure { idle_by: Instant },
+    Stopping { kill_at: Instant },
 }
 
 impl Worker {
@@ -64,7 +66,11 @@ impl Worker {
     }
 
     fn is_ungated(&self) -> bool {
-        self.state == State::Busy { is_ungated: true }
+        matches!(self.state, State::Busy { holder: Holder::Released | Holder::Passing })
+    }
+
+    fn is_passing(&self) -> bool {
+        self.state == State::Busy { holder: Holder::Passing }
     }
 
     /// Returns whether it is one of those that are wanted: it neither ends nor retires.
@@ -191,6 +197,7 @@ impl Table {
             self.due.insert((worker.due(), id));
         }
         self.count.ungated += usize::from(worker.is_ungated());
+        self.count.passing += usize::from(worker.is_passing());
         self.serving += usize::from(worker.counts());
         self.serving_ready += usize::from(worker.counts() && worker.is_ready());
     }
@@ -206,6 +213,7 @@ impl Table {
             self.due.remove(&(worker.due(), id));
         }
         self.count.ungated -= usize::from(worker.is_ungated());
+        self.count.passing -= usize::from(worker.is_passing());
         self.serving -= usize::from(worker.counts());
         self.serving_ready -= usize::from(worker.counts() && worker.is_ready());
     }

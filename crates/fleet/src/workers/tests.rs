@@ -70,6 +70,22 @@ fn the_one_used_last_is_used_next_and_the_others_are_the_surplus() {
 }
 
 #[test]
+fn requests_that_pass_by_the_gate_do_not_take_all_workers() {
+    let mut workers = pool(params(), 5);
+    let passing: Vec<_> = std::iter::from_fn(|| workers.take(true)).collect();
+    assert_eq!((passing.len(), workers.count().gated()), (2, 3));
+    workers.ungate(passing[0]);
+    assert_eq!(workers.take(true), None, "its client is slow, but it has passed by the gate");
+    let stream = workers.take(false).unwrap();
+    workers.ungate(stream);
+    assert_eq!(workers.take(true), None, "half of four is two");
+    workers.release(at(11.0), passing[1], Release::Done);
+    assert!(workers.take(true).is_some());
+    // Somebody has to have the only one.
+    assert!(pool(params(), 1).take(true).is_some());
+}
+
+#[test]
 fn a_busy_worker_is_never_handed_out_again_nor_stopped() {
     let mut workers = pool(params(), 2);
     let taken = [workers.take(false).unwrap(), workers.take(false).unwrap()];
