@@ -31,7 +31,7 @@ echo getmypid();
 /// A gateway with a pool of `workers`, and these settings besides.
 struct Site {
     gateway: Gateway,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Site {
@@ -39,7 +39,7 @@ impl Site {
         let folder = folder();
         let settings = settings(&folder, pool, other);
         assert_eq!(run(&["check", &settings]).code, Some(0), "{}", run(&["check", &settings]).out);
-        Site { gateway: Gateway::start(&["--config", &settings, "--learned", "none"]), _folder: folder }
+        Site { gateway: Gateway::start(&["--config", &settings, "--learned", "none"]), folder }
     }
 
     /// Returns the processes of so many workers, once all of them answer.
@@ -234,6 +234,24 @@ fn the_number_that_was_found_is_where_the_next_start_begins() {
     gateway.process.wait_err("7 workers are wanted");
     gateway.process.finish();
     assert!(fs::read_to_string(&learned).unwrap().contains("\"workers\": 7,\n"), "it is kept");
+}
+
+#[test]
+fn requests_that_need_no_slot_do_not_keep_visitors_out() {
+    let site = Site::start(&php(4), "");
+    fs::create_dir(site.folder.path().join(".well-known")).unwrap();
+    file(&site.folder, ".well-known/slow.php", PAGE);
+    site.all(4);
+    let clients = site.gateway.clients;
+    let _asked: Vec<_> =
+        (0..12).map(|_| std::thread::spawn(move || try_get(clients, "/.well-known/slow.php?ms=20000"))).collect();
+    let has = |workers: &str| site.state()["pools"][0]["busy"].to_string() == workers;
+    until("they have their half of the workers", || has("2"));
+    let begun = Instant::now();
+    for _ in 0..20 {
+        assert_eq!(get(clients, "/?ms=5").0, 200);
+    }
+    assert!(has("2") && begun.elapsed() < Duration::from_secs(15), "they have them still");
 }
 
 #[test]
