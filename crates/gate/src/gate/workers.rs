@@ -91,7 +91,11 @@ impl Gate {
             self.workers.calm = CALM_TICKS;
             self.follow_workers();
         }
-        (0..self.routes.len()).for_each(|index| self.serve_route(now, RouteId(index as u32)));
+        if ready.is_some() {
+            self.serve_workers(now);
+        } else {
+            (0..self.routes.len()).for_each(|index| self.serve_route(now, RouteId(index as u32)));
+        }
         self.publish();
     }
 
