@@ -243,8 +243,9 @@ fn requests_that_need_no_slot_do_not_keep_visitors_out() {
     file(&site.folder, ".well-known/slow.php", PAGE);
     site.all(4);
     let clients = site.gateway.clients;
-    let _asked: Vec<_> =
-        (0..12).map(|_| std::thread::spawn(move || try_get(clients, "/.well-known/slow.php?ms=20000"))).collect();
+    let _asked: Vec<_> = (0..12)
+        .map(|_| std::thread::spawn(move || try_get(clients, "/.well-known/slow.php?ms=20000")))
+        .collect();
     let has = |workers: &str| site.state()["pools"][0]["busy"].to_string() == workers;
     until("they have their half of the workers", || has("2"));
     let begun = Instant::now();

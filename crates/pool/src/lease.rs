@@ -2,7 +2,6 @@
 
 use super::Pool;
 use std::sync::Arc;
-use std::time::Instant;
 use suimon_fleet::workers::{Release, WorkerId};
 use suimon_params::upstream::NodeAddress;
 
@@ -18,12 +17,11 @@ pub struct Lease {
     worker: WorkerId,
     address: Arc<NodeAddress>,
     how: Release,
-    since: Instant,
 }
 
 impl Lease {
     pub(super) fn new(pool: Pool, worker: WorkerId, address: Arc<NodeAddress>) -> Self {
-        Lease { pool, worker, address, how: Release::Cancelled, since: Instant::now() }
+        Lease { pool, worker, address, how: Release::Cancelled }
     }
 
     /// Returns where the worker listens.
@@ -56,12 +54,6 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         let (worker, how) = (self.worker, self.how);
-        let took = self.since.elapsed().as_secs_f64();
-        self.pool.change(|state, now| {
-            if how == Release::Done {
-                state.took = (state.took.0 + 1, state.took.1 + took);
-            }
-            state.workers.release(now, worker, how);
-        });
+        self.pool.change(|state, now| state.workers.release(now, worker, how));
     }
 }

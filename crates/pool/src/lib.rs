@@ -77,9 +77,6 @@ struct State {
     look: Look,
     /// CPU time of recent starts, seconds.
     start_cpu: Recent,
-    /// Since the last sample: requests whose answers were read to the end, and seconds of all of them
-    /// with their workers.
-    took: (u64, f64),
     /// The last that a worker wrote which has ended, or why there is none.
     last_words: String,
     /// Why the pool cannot run, and why it has no guardian; `None`: it can, and has.
@@ -109,7 +106,6 @@ impl Pool {
             trace: Trace::default(),
             look: Look::default(),
             start_cpu: Recent::default(),
-            took: (0, 0.0),
             last_words: String::new(),
             unable: None,
             unguarded: None,
@@ -199,10 +195,7 @@ impl Pool {
     pub fn sample(&self) -> PoolSample {
         let mut state = self.state();
         let count = state.workers.count();
-        let (completed, took) = std::mem::take(&mut state.took);
         PoolSample {
-            completed,
-            took_s: (completed > 0).then(|| took / completed as f64),
             wanted: state.workers.wanted(),
             ready: count.ready(),
             ungated: count.ungated,

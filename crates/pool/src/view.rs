@@ -85,10 +85,6 @@ pub struct PoolSample {
     pub stopping: usize,
     /// The most that had a request at once since the last sample.
     pub busy_max: usize,
-    /// Requests whose answers were read to the end since the last sample, ...
-    pub completed: u64,
-    /// ... and how long they were with their workers on average, seconds.
-    pub took_s: Option<f64>,
     /// How long a start takes until the worker is ready: the median of the last ones, seconds;
     /// `None`: none has succeeded yet.
     pub start_s: Option<f64>,
