@@ -34,6 +34,7 @@ mod view;
 pub use check::{PoolFault, check, find_user};
 pub use guardian::guard;
 pub use lease::Lease;
+pub use supervisor::WorkerCheck;
 pub use trace::{PoolChange, PoolEvent};
 pub use view::{PoolSample, PoolStatus, WorkerStatus};
 

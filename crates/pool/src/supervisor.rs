@@ -47,10 +47,19 @@ enum Phase {
     Ended,
 }
 
+/// What a worker is asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WorkerCheck {
+    /// Whether it takes requests, after its start.
+    Ready,
+    /// Whether it is idle, after a request was cancelled.
+    Idle,
+}
+
 impl Pool {
     /// Starts, watches, replaces and ends workers until `shutdown` is done and all have ended. Run
-    /// it once, beside the requests. `is_ready` asks a worker at its address whether it takes
-    /// requests, and is asked again until it says so. It must wait for an *answer* of the worker: a
+    /// it once, beside the requests. `is_ready` checks a worker at its address, and is asked again
+    /// until it says yes. It must wait for an *answer* of the worker: a
     /// connection alone shows nothing, as the kernel opens it while the worker is busy.
     ///
     /// Where the pool cannot run (there is no folder for the sockets, no descriptor, no thread), it
@@ -59,7 +68,7 @@ impl Pool {
     /// If this is dropped, all workers are killed.
     pub async fn run<C, R>(&self, is_ready: C, shutdown: impl Future<Output = ()>)
     where
-        C: Fn(Arc<NodeAddress>) -> R + Clone + Send + Sync + 'static,
+        C: Fn(Arc<NodeAddress>, WorkerCheck) -> R + Clone + Send + Sync + 'static,
         R: Future<Output = bool> + Send + 'static,
     {
         tokio::pin!(shutdown);
@@ -108,7 +117,7 @@ impl Pool {
         ends: &mut bool,
     ) -> io::Result<()>
     where
-        C: Fn(Arc<NodeAddress>) -> R + Clone + Send + Sync + 'static,
+        C: Fn(Arc<NodeAddress>, WorkerCheck) -> R + Clone + Send + Sync + 'static,
         R: Future<Output = bool> + Send + 'static,
     {
         let (keeper, mut reports) = Keeper::begin(Arc::clone(&self.shared.params)).await?;
@@ -212,7 +221,7 @@ struct Supervisor<'a, C> {
 
 impl<C, R> Supervisor<'_, C>
 where
-    C: Fn(Arc<NodeAddress>) -> R + Clone + Send + Sync + 'static,
+    C: Fn(Arc<NodeAddress>, WorkerCheck) -> R + Clone + Send + Sync + 'static,
     R: Future<Output = bool> + Send + 'static,
 {
     fn follow(&mut self, output: WorkersOutput) {
@@ -357,12 +366,13 @@ async fn until_ready<C, R>(
     then: Event,
 ) -> Event
 where
-    C: Fn(Arc<NodeAddress>) -> R,
+    C: Fn(Arc<NodeAddress>, WorkerCheck) -> R,
     R: Future<Output = bool>,
 {
     let answers = async {
+        let check = if matches!(then, Event::Idle(_)) { WorkerCheck::Idle } else { WorkerCheck::Ready };
         let mut delay = ASK_AFTER;
-        while !is_ready(Arc::clone(&address)).await {
+        while !is_ready(Arc::clone(&address), check).await {
             sleep(delay).await;
             delay = (2 * delay).min(ASK_EVERY);
         }

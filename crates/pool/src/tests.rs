@@ -5,7 +5,7 @@ mod launch;
 mod life;
 mod orphans;
 
-use super::{Lease, Pool, PoolEvent};
+use super::{Lease, Pool, PoolEvent, WorkerCheck};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::net::TcpStream;
@@ -77,7 +77,7 @@ fn run_with(script: &str, change: impl FnOnce(&mut PoolParams)) -> Running {
     Running { pool, folder, end, supervisor }
 }
 
-async fn is_ready(address: Arc<NodeAddress>) -> bool {
+async fn is_ready(address: Arc<NodeAddress>, _check: WorkerCheck) -> bool {
     match &*address {
         NodeAddress::Unix(socket) => ready_file(socket).exists(),
         NodeAddress::Tcp { host, port } => TcpStream::connect((host.as_str(), *port)).is_ok(),

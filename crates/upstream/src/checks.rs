@@ -174,7 +174,7 @@ async fn ask(
     answer.map_err(|failed| failed.kind)
 }
 
-fn is_well(status: StatusCode) -> bool {
+pub(super) fn is_well(status: StatusCode) -> bool {
     status.is_success() || status.is_redirection()
 }
 

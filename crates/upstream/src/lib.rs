@@ -406,7 +406,7 @@ impl Pool {
     fn programs(&self) -> Option<&Programs> {
         match self {
             Pool::FastCgi(programs) => Some(programs),
-            Pool::Workers(workers) => workers.programs.as_ref(),
+            Pool::Workers(workers) => workers.programs.as_deref(),
             Pool::Http1(_) | Pool::Http2(_) => None,
         }
     }

@@ -1,23 +1,27 @@
 //! A pool of workers as a node: each request is given a worker of its own.
 
+use super::checks::is_well;
 use super::connect::{ConnectError, Connector, Stream};
 use super::error::UpstreamErrorKind;
-use super::fastcgi::Programs;
+use super::fastcgi::{FastCgi, Programs};
 use super::http1::Http1;
 use super::request::RequestBody;
 use http::header::{CONNECTION, HOST, HeaderValue, USER_AGENT};
+use http::request::Parts;
 use http::{Method, Request};
 use std::sync::Arc;
 use std::time::Duration;
 use suimon_fastcgi::management;
-use suimon_params::upstream::{NodeAddress, WorkersNodeParams};
-use suimon_pool::{Lease, Pool};
+use suimon_params::upstream::{NodeAddress, NodeParams, WorkersNodeParams};
+use suimon_pool::{Lease, Pool, WorkerCheck};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// Workers tried for one request, of those that cannot be connected to.
 const TRIES_MAX: u32 = 3;
-/// The longest that a worker may take to answer whether it is ready; then it is asked again.
+/// The longest that a worker may take to connect, and to answer without a page; then it is asked again.
 const READY_WITHIN: Duration = Duration::from_secs(5);
+/// The same for a page: its first one takes long.
+const PAGE_WITHIN: Duration = Duration::from_secs(30);
 /// The largest head of an answer to that, in bytes.
 const HEAD_BYTES: usize = 64 << 10;
 
@@ -25,7 +29,7 @@ const HEAD_BYTES: usize = 64 << 10;
 pub(super) struct Workers {
     pub(super) pool: Pool,
     /// `None`: they speak HTTP/1.1.
-    pub(super) programs: Option<Programs>,
+    pub(super) programs: Option<Arc<Programs>>,
     ready_path: Option<String>,
 }
 
@@ -36,7 +40,7 @@ impl Workers {
         programs: Option<Programs>,
     ) -> Self {
         let pool = Pool::new(origin, params.pool.clone());
-        Workers { pool, programs, ready_path: params.ready_path.clone() }
+        Workers { pool, programs: programs.map(Arc::new), ready_path: params.ready_path.clone() }
     }
 
     /// Takes an idle worker and connects to it.
@@ -69,13 +73,15 @@ impl Workers {
 
     /// Starts, replaces and ends workers until `shutdown` is done and all have ended.
     pub(super) async fn run(&self, shutdown: impl Future<Output = ()>) {
-        let asks = Arc::new(Asks { speaks_fastcgi: self.programs.is_some(), path: self.ready_path.clone() });
-        let is_ready = move |address: Arc<NodeAddress>| {
+        let name = Arc::clone(&self.pool.params().name);
+        let asks = Arc::new(Asks {
+            node: NodeParams::of_workers(name, self.programs.is_some()),
+            programs: self.programs.clone(),
+            path: self.ready_path.clone(),
+        });
+        let is_ready = move |address: Arc<NodeAddress>, check| {
             let asks = Arc::clone(&asks);
-            async move {
-                let answer = tokio::time::timeout(READY_WITHIN, asks.ask(&address)).await;
-                answer.ok().flatten().unwrap_or(false)
-            }
+            async move { asks.ask(&address, check).await.unwrap_or(false) }
         };
         self.pool.run(is_ready, shutdown).await;
     }
@@ -83,33 +89,71 @@ impl Workers {
 
 /// How a worker is asked whether it takes requests.
 struct Asks {
-    speaks_fastcgi: bool,
+    node: NodeParams,
+    /// `None`: it speaks HTTP/1.1.
+    programs: Option<Arc<Programs>>,
     path: Option<String>,
 }
 
 impl Asks {
     /// Returns whether the worker answers as it should; `None`: not at all. Only an answer shows that
     /// it is idle: the kernel opens connections to a busy one, too.
-    async fn ask(&self, address: &NodeAddress) -> Option<bool> {
-        let mut stream = Connector::plain(address.clone(), READY_WITHIN).connect().await.ok()?;
-        if self.speaks_fastcgi {
-            stream.write_all(&management::ask()).await.ok()?;
-            let mut answer = [0; management::ANSWER_LEAST];
-            stream.read_exact(&mut answer).await.ok()?;
-            return Some(management::is_answer(answer));
+    async fn ask(&self, address: &NodeAddress, check: WorkerCheck) -> Option<bool> {
+        match &self.programs {
+            Some(programs) => {
+                let is_idle = within(READY_WITHIN, manages(address)).await?;
+                // A page that has run is loaded, and connected to its database. One that is idle again
+                // has run some.
+                match self.path.as_deref().filter(|_| is_idle && check == WorkerCheck::Ready) {
+                    Some(path) => within(PAGE_WITHIN, self.page(address, programs, path)).await,
+                    None => Some(is_idle),
+                }
+            }
+            None => within(PAGE_WITHIN, self.answer(address)).await,
         }
-        let (method, path) = self.path.as_deref().map_or((Method::HEAD, "/"), |path| (Method::GET, path));
-        let host = HeaderValue::from_static("localhost");
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header(HOST, &host)
-            .header(USER_AGENT, "suimon-ready-check")
-            .header(CONNECTION, "close");
-        let (head, body) = request.body(RequestBody::empty()).ok()?.into_parts();
-        let mut connection = Http1::new(stream, HEAD_BYTES, READY_WITHIN);
-        let answer = connection.exchange(&head.into(), &host, body, None, READY_WITHIN).await.ok()?;
-        let is_well = answer.status.is_success() || answer.status.is_redirection();
-        Some(is_well || self.path.is_none())
     }
+
+    async fn page(&self, address: &NodeAddress, programs: &Programs, path: &str) -> Option<bool> {
+        let stream = Connector::plain(address.clone(), READY_WITHIN).connect().await.ok()?;
+        let (head, host, body) = request(Method::GET, path)?;
+        let call = (programs, &programs.check(head.uri.path()));
+        let mut connection = FastCgi::new(stream, &self.node, HEAD_BYTES, PAGE_WITHIN);
+        let answer = connection.exchange(&head.clone().into(), call, &host, body, None, PAGE_WITHIN).await;
+        Some(is_well(answer.ok()?.status))
+    }
+
+    async fn answer(&self, address: &NodeAddress) -> Option<bool> {
+        let stream = Connector::plain(address.clone(), READY_WITHIN).connect().await.ok()?;
+        let (method, path) = self.path.as_deref().map_or((Method::HEAD, "/"), |path| (Method::GET, path));
+        let (head, host, body) = request(method, path)?;
+        let mut connection = Http1::new(stream, HEAD_BYTES, PAGE_WITHIN);
+        let answer = connection.exchange(&head.into(), &host, body, None, PAGE_WITHIN).await.ok()?;
+        Some(is_well(answer.status) || self.path.is_none())
+    }
+}
+
+/// Returns whether a FastCGI worker answers without running a program; `None`: not at all.
+async fn manages(address: &NodeAddress) -> Option<bool> {
+    let mut stream = Connector::plain(address.clone(), READY_WITHIN).connect().await.ok()?;
+    stream.write_all(&management::ask()).await.ok()?;
+    let mut answer = [0; management::ANSWER_LEAST];
+    stream.read_exact(&mut answer).await.ok()?;
+    Some(management::is_answer(answer))
+}
+
+/// Returns what asks for a page.
+fn request(method: Method, path: &str) -> Option<(Parts, HeaderValue, RequestBody)> {
+    let host = HeaderValue::from_static("localhost");
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header(HOST, &host)
+        .header(USER_AGENT, "suimon-ready-check")
+        .header(CONNECTION, "close");
+    let (head, body) = request.body(RequestBody::empty()).ok()?.into_parts();
+    Some((head, host, body))
+}
+
+async fn within<T>(limit: Duration, answer: impl Future<Output = Option<T>>) -> Option<T> {
+    tokio::time::timeout(limit, answer).await.ok().flatten()
 }

@@ -189,7 +189,8 @@ impl Gate {
 
     /// While requests lack workers, nothing is learned of limits, and where there are more workers
     /// than when that began the limits are higher by as much: else they would hide whether more
-    /// workers complete more.
+    /// workers complete more. A route of which nothing has been learned yet may have all of them: its
+    /// limit is only where the search for one began, and would keep its visitors behind all others.
     fn follow_workers(&mut self) {
         let routes = || (0..self.routes.len()).map(|index| RouteId(index as u32));
         let Some(ready) = self.workers.ready.filter(|_| self.workers.binds()) else {
@@ -205,11 +206,14 @@ impl Gate {
         }
         let Some((then, limits)) = &self.workers.bound else { return };
         let share = (f64::from(ready) / f64::from((*then).max(1))).max(1.0);
-        for (route, limit) in routes().zip(limits) {
-            // However few there were then: twice as many as workers hide nothing.
-            let most = (*limit).max(ready.saturating_mul(2));
+        for route in routes() {
             self.law.set_capped(route, true);
-            self.law.set_limit(route, ((share * f64::from(*limit)).ceil() as u32).min(most));
+            let is_learned = self.law.knowledge(route).is_some_and(|known| known.settled);
+            let then = limits.get(route.index()).copied().unwrap_or_else(|| self.law.limit(route));
+            // However few there were then: twice as many as workers hide nothing.
+            let most = then.max(ready.saturating_mul(2));
+            let limit = ((share * f64::from(then)).ceil() as u32).min(most);
+            self.law.set_limit(route, if is_learned { limit } else { limit.max(ready) });
         }
     }
 }

@@ -89,8 +89,8 @@ pub(super) const POOL: Section = Section {
         key(
             "ready",
             UrlPath,
-            Unset { means: "any answer at / will do", example: "\"/health\"" },
-            "Path at which a worker that speaks HTTP answers with success once it takes requests. One that speaks FastCGI is asked without running a program.",
+            Unset { means: "any answer will do", example: "\"/health\"" },
+            "Path that a worker must have answered with success, or by sending elsewhere, before it gets requests: what its first page loads is loaded then. A FastCGI worker without one gets requests as soon as it answers at all.",
         ),
         key(
             "ready_within",

@@ -107,3 +107,21 @@ fn errors_do_not_count_as_what_workers_complete() {
     assert_eq!((told.completed, told.failed, told.took_s), (2, 1, Some(2.0)));
     assert_eq!(gate.take_worker_load(at(6.0)).completed, 0, "each report begins anew");
 }
+
+#[test]
+fn a_new_route_does_not_wait_at_its_first_limit_while_others_have_all_workers() {
+    let (mut gate, busy, _) = fixed(9);
+    gate.handle_workers(at(0.0), Some(4));
+    (0..9).for_each(|_| arrive(&mut gate, at(0.0), busy));
+    let mut running = started(&mut gate);
+    gate.handle_timeout(at(0.25));
+    let new = gate.declare_route(at(0.3), RouteMode::Enforce);
+    assert!(gate.limit(new).is_some_and(|limit| limit < 4), "where a search begins");
+    gate.handle_timeout(at(0.5));
+    assert_eq!(gate.limit(new), Some(4));
+    gate.handle_workers(at(0.6), Some(6));
+    gate.handle_timeout(at(0.75));
+    assert_eq!(gate.limit(new), Some(6), "it follows the workers");
+    running.extend(started(&mut gate));
+    running.into_iter().for_each(|start| end(&mut gate, at(1.0), start));
+}
