@@ -11,6 +11,8 @@ use crate::trouble::{Result, Trouble, While, failed};
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
 /// The most header lines of an answer.
 const HEADERS_MAX: usize = 64;
+/// The content type of a form's fields.
+pub(crate) const FORM: &str = "application/x-www-form-urlencoded";
 
 /// A complete answer.
 #[derive(Debug)]
@@ -61,7 +63,8 @@ impl Visitor {
         if !cookies.is_empty() {
             headers.push(("Cookie", cookies.join("; ")));
         }
-        let answer = ask(self.to, path, &headers, form, self.patience)?;
+        let form = form.map(|form| (FORM, form.as_bytes()));
+        let answer = ask(self.to, &self.to.to_string(), path, &headers, form, self.patience)?;
         for (name, value) in answer.cookies() {
             self.cookies.insert(name.to_string(), value.to_string());
         }
@@ -71,31 +74,32 @@ impl Visitor {
 
 /// Returns the answer to a GET of `path`.
 pub(crate) fn get(to: SocketAddr, path: &str, patience: Duration) -> Result<Answer> {
-    ask(to, path, &[], None, patience)
+    ask(to, &to.to_string(), path, &[], None, patience)
 }
 
-fn ask(
+/// Requests `path` of `host` at `to`: a POST if there is a body, given with its content type.
+pub(crate) fn ask(
     to: SocketAddr,
+    host: &str,
     path: &str,
     headers: &[(&str, String)],
-    form: Option<&str>,
+    body: Option<(&str, &[u8])>,
     patience: Duration,
 ) -> Result<Answer> {
     let mut stream = TcpStream::connect_timeout(&to, patience).trouble(format!("{to}"))?;
     let limited =
         stream.set_read_timeout(Some(patience)).and_then(|()| stream.set_write_timeout(Some(patience)));
     limited.trouble(to)?;
-    let method = if form.is_some() { "POST" } else { "GET" };
-    let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {to}\r\nConnection: close\r\n");
+    let method = if body.is_some() { "POST" } else { "GET" };
+    let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n");
     for (name, value) in headers {
         head += &format!("{name}: {value}\r\n");
     }
-    if let Some(form) = form {
-        head += "Content-Type: application/x-www-form-urlencoded\r\n";
-        head += &format!("Content-Length: {}\r\n", form.len());
+    if let Some((kind, bytes)) = body {
+        head += &format!("Content-Type: {kind}\r\nContent-Length: {}\r\n", bytes.len());
     }
-    let request = format!("{head}\r\n{}", form.unwrap_or(""));
-    stream.write_all(request.as_bytes()).trouble(format!("{to}{path}"))?;
+    let request = [head.as_bytes(), b"\r\n", body.map_or(&[][..], |(_, bytes)| bytes)].concat();
+    stream.write_all(&request).trouble(format!("{to}{path}"))?;
     let mut bytes = Vec::new();
     stream.take(ANSWER_BYTES_MAX).read_to_end(&mut bytes).trouble(format!("{to}{path}"))?;
     read(&bytes).ok_or_else(|| Trouble::Failed(format!("{to}{path}: the answer is not HTTP")))
@@ -109,7 +113,28 @@ fn read(bytes: &[u8]) -> Option<Answer> {
         .headers
         .iter()
         .map(|header| (header.name.to_ascii_lowercase(), String::from_utf8_lossy(header.value).into_owned()));
-    Some(Answer { status: response.code?, headers: headers.collect(), body: bytes[length..].to_vec() })
+    let mut answer =
+        Answer { status: response.code?, headers: headers.collect(), body: bytes[length..].to_vec() };
+    if answer.header("transfer-encoding").is_some_and(|how| how.eq_ignore_ascii_case("chunked")) {
+        answer.body = whole(&answer.body)?;
+    }
+    Some(answer)
+}
+
+/// Returns a chunked body as a whole; `None` if it is malformed or not complete.
+fn whole(chunked: &[u8]) -> Option<Vec<u8>> {
+    let (mut rest, mut whole) = (chunked, Vec::new());
+    loop {
+        let httparse::Status::Complete((begin, length)) = httparse::parse_chunk_size(rest).ok()? else {
+            return None;
+        };
+        if length == 0 {
+            return Some(whole);
+        }
+        let end = begin.checked_add(usize::try_from(length).ok()?)?;
+        whole.extend_from_slice(rest.get(begin..end)?);
+        rest = rest.get(end..)?.strip_prefix(b"\r\n")?;
+    }
 }
 
 /// Returns the gateway's state, from its admin listener.
@@ -126,6 +151,16 @@ mod tests {
     use super::*;
     use std::net::TcpListener;
     use std::thread;
+
+    #[test]
+    fn a_chunked_body_is_put_together_and_must_be_complete() {
+        let answer = |body: &str| {
+            read(format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{body}").as_bytes())
+        };
+        assert_eq!(answer("3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n").unwrap().body, b"abc0123456789");
+        assert!(answer("3\r\nabc\r\nA\r\n01234").is_none());
+        assert!(answer("3\r\nabc\r\n").is_none());
+    }
 
     #[test]
     fn a_visitor_brings_back_what_he_was_given() {

@@ -25,10 +25,13 @@
 //! - [`sqs`]: `sqs`, the figures of the paper, simulated at full size and measured on a real shop.
 //! - [`workers_real`]: `workers-real`, how many resident workers PHP and Python need, and what
 //!   servers make of it that choose the number.
+//! - [`mediawiki`]: `mediawiki`, a wiki behind a pool of workers: whether it works, and whether
+//!   sessions finish when too many people come.
 //! - [`sim`]: `sim`, `suimon sim` with external laws and generated sites.
 //!
 //! Beneath them, on `suimon-process`: `cpu`, `machine`, `apps`, `gateways`, `crowd`,
-//! `journey`, `bound`, `observe`, `memory`, `workspace`, `database`, `workers`; and `data`, `figures`, `clock`.
+//! `journey`, `bound`, `observe`, `memory`, `workspace`, `database`, `mariadb`, `workers`;
+//! and `data`, `figures`, `clock`.
 //!
 //! Exit codes: 0 done and it holds, 1 it does not or something failed while running, 2 wrong usage.
 
@@ -54,6 +57,8 @@ mod journey;
 mod kill_and_restart;
 mod laws;
 mod machine;
+mod mariadb;
+mod mediawiki;
 mod memory;
 mod observe;
 mod overload;
@@ -153,6 +158,8 @@ enum Experiment {
     Attackers(under_attack::AttackOptions),
     #[command(name = "workers-real")]
     WorkersReal(workers_real::Options),
+    #[command(name = "mediawiki")]
+    MediaWiki(mediawiki::Options),
     #[command(name = "workers-guard", hide = true)]
     WorkersGuard(workspace::GuardOptions),
     #[command(name = "proxy-cost-backend", hide = true)]
@@ -188,6 +195,7 @@ fn main() -> ExitCode {
         Experiment::UnderAttack(options) => under_attack::run(&options),
         Experiment::Attackers(options) => under_attack::run_attackers(&options),
         Experiment::WorkersReal(options) => workers_real::run(&options),
+        Experiment::MediaWiki(options) => mediawiki::run(&options),
         Experiment::WorkersGuard(options) => workspace::guard(&options),
         Experiment::Sim(options) => return sim::run(&options),
         Experiment::Sqs(options) => sqs::run(options),

@@ -292,8 +292,8 @@ impl Site<'_> {
     }
 }
 
-/// Debian names php-fpm by its version.
-fn fpm_name() -> Option<String> {
+/// Returns the name of php-fpm, which Debian names by its version.
+pub(crate) fn fpm_name() -> Option<String> {
     let names = fs::read_dir("/usr/sbin").ok()?.flatten().map(|entry| entry.file_name());
     names.filter_map(|name| name.into_string().ok()).filter(|name| name.starts_with("php-fpm")).max()
 }
