@@ -32,7 +32,7 @@ use crate::trouble::{Result, While, failed};
 use crate::workers::{Seen, Watch};
 use crate::workspace::Workspace;
 use load::{Arrivals, journey};
-use serve::{Open, Server};
+use serve::{Open, Server, Told};
 use visit::Exchange;
 use wiki::Wiki;
 
@@ -183,7 +183,7 @@ fn measure(common: &Common, options: &Options) -> Result<Data> {
         claims: Vec::new(),
     };
     let fixed = Server::FpmStatic(options.children);
-    for (server, name) in [Server::Suimon { open: false }, fixed].into_iter().zip(VISITORS) {
+    for (server, name) in [Server::Suimon(Told::Nothing), fixed].into_iter().zip(VISITORS) {
         eprintln!("a visit through {}", server.words());
         let open = site.open(server)?;
         data.visits.push(Visited { server, exchanges: visit::visit(open.address(), name)? });
@@ -192,7 +192,7 @@ fn measure(common: &Common, options: &Options) -> Result<Data> {
     if options.visit_only {
         return Ok(data);
     }
-    for server in [fixed, Server::Suimon { open: true }] {
+    for server in [fixed, Server::Suimon(Told::Open)] {
         let cell = site.cell(server, Arrivals::Closed(CLOSED_USERS), warm_up_s, seconds.div_ceil(2))?;
         eprintln!("{}, always asked: {:.2} sessions/s", server.words(), cell.completed_per_s);
         data.capacity_per_s = data.capacity_per_s.max(cell.completed_per_s);
@@ -202,7 +202,8 @@ fn measure(common: &Common, options: &Options) -> Result<Data> {
         return failed("no session was completed: there is no capacity to multiply");
     }
     let offered = f64::from(options.times) * data.capacity_per_s;
-    for server in [Server::Suimon { open: false }, Server::FpmPackaged, fixed] {
+    let ours = [Told::Nothing, Told::Route].map(Server::Suimon);
+    for server in ours.into_iter().chain([Server::FpmPackaged, fixed]) {
         let cell = site.cell(server, Arrivals::Open(offered), warm_up_s, seconds)?;
         eprintln!(
             "{}, {:.2} sessions/s asked for: {:.2} completed, {} cut off",

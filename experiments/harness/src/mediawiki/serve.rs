@@ -28,9 +28,8 @@ const UPLOAD_MAX: &str = "20m";
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Server {
-    /// A pool without a number, from cold; `open`: without a limit of sessions, to find out how
-    /// many can be served.
-    Suimon { open: bool },
+    /// A pool without a number, from cold.
+    Suimon(Told),
     /// php-fpm with the settings that its package brings, behind nginx.
     FpmPackaged,
     /// So many children, always.
@@ -40,12 +39,24 @@ pub(super) enum Server {
 impl Server {
     pub(super) fn words(self) -> String {
         match self {
-            Server::Suimon { open: false } => "Suimon".to_string(),
-            Server::Suimon { open: true } => "Suimon, any number of sessions".to_string(),
+            Server::Suimon(Told::Nothing) => "Suimon".to_string(),
+            Server::Suimon(Told::Route) => "Suimon, pages are one route".to_string(),
+            Server::Suimon(Told::Open) => "Suimon, any number of sessions".to_string(),
             Server::FpmPackaged => "php-fpm as packaged".to_string(),
             Server::FpmStatic(children) => format!("php-fpm static {children}"),
         }
     }
+}
+
+/// What Suimon is told beside the pool.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Told {
+    Nothing,
+    /// That all pages are one route, whatever their titles.
+    Route,
+    /// That any number of sessions may come, to find out how many can be served.
+    Open,
 }
 
 /// A server that answers.
@@ -70,7 +81,7 @@ impl Open {
     ) -> Result<Self> {
         let folder = workspace.fresh("server")?;
         let started = match server {
-            Server::Suimon { open } => suimon(common, workspace, wiki, &folder, open),
+            Server::Suimon(told) => suimon(common, workspace, wiki, &folder, told),
             Server::FpmPackaged => {
                 // As in Debian 12's www.conf.
                 let manager = "pm = dynamic\npm.max_children = 5\npm.start_servers = 2\n\
@@ -84,7 +95,7 @@ impl Open {
         };
         let mut open = started?;
         open.until_it_answers()?;
-        if matches!(server, Server::Suimon { .. }) {
+        if matches!(server, Server::Suimon(_)) {
             // The one that ends the workers if the gateway is killed.
             let is_guardian =
                 |pid: &u32| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|it| it == "sh\n");
@@ -128,10 +139,10 @@ fn suimon(
     workspace: &Workspace,
     wiki: &Wiki<'_>,
     folder: &Path,
-    open: bool,
+    told: Told,
 ) -> Result<Open> {
     let settings = folder.join("suimon.toml");
-    fs::write(&settings, pool(common.app_core, wiki, &folder.join("sockets"), open))
+    fs::write(&settings, pool(common.app_core, wiki, &folder.join("sockets"), told))
         .trouble(settings.display())?;
     let (listen, admin) = (free_address()?, free_address()?);
     let program = workspace
@@ -152,15 +163,19 @@ fn suimon(
 }
 
 /// Returns the settings: the wiki's folder, its front controller, and a command without a number.
-fn pool(core: usize, wiki: &Wiki<'_>, sockets: &Path, open: bool) -> String {
+fn pool(core: usize, wiki: &Wiki<'_>, sockets: &Path, told: Told) -> String {
     let root = root().display();
     let environment =
         wiki.environment().map(|(name, value)| format!("{:?}", format!("{name}={value}"))).join(", ");
-    let law = if open { "session_law = \"open\"\n" } else { "" };
+    let (law, route) = match told {
+        Told::Nothing => ("", ""),
+        Told::Open => ("session_law = \"open\"\n", ""),
+        Told::Route => ("", "\n[[route]]\nmatch = \"GET /index.php/{title}\"\n"),
+    };
     format!(
         "[gate]\ncores = 1\n{law}\n[upstream.fastcgi]\nroot = \"{root}\"\nfallback = \"/index.php\"\n\n\
          [[pool]]\nname = \"wiki\"\nkind = \"fastcgi\"\ncommand = [\"taskset\", \"-c\", \"{core}\", \"php-cgi\"]\n\
-         environment = [{environment}]\ndirectory = \"{root}\"\nsockets = \"{}\"\n",
+         environment = [{environment}]\ndirectory = \"{root}\"\nsockets = \"{}\"\n{route}",
         sockets.display()
     )
 }

@@ -2,13 +2,15 @@
 
 use suimon_statistics::table::numbers;
 
-use super::serve::Server;
+use super::serve::{Server, Told};
 use super::visit::Exchange;
 use super::{Cell, Data, Visited};
 use crate::claims::Claim;
 
 /// Words that are shown where two texts part.
 const WORDS_SHOWN: usize = 12;
+/// What the crowd calls a visitor who has waited in vain.
+const TIME_OUT: &str = "timeout";
 
 /// Returns what differs between the two visits.
 pub(super) fn differences(visits: &[Visited]) -> Vec<String> {
@@ -64,15 +66,25 @@ pub(super) fn judge(data: &Data) -> Vec<Claim> {
         ));
     }
     let of = |wanted: fn(Server) -> bool| data.cells.iter().find(|cell| wanted(cell.server));
-    let Some(ours) = of(|server| matches!(server, Server::Suimon { .. })) else { return claims };
+    let Some(ours) = of(|server| server == Server::Suimon(Told::Nothing)) else { return claims };
+    // A time-out is what a visitor does, and a promise is broken by it all the same.
+    let answered = ours.failures.iter().filter(|(kind, _)| *kind != TIME_OUT).map(|(_, count)| count);
+    let answered: u64 = answered.sum();
     claims.push(Claim::new(
         format!(
-            "with {} times as many sessions as can be served, Suimon cuts off none that it has begun: {} of {} begun, {} completed",
-            data.times, ours.cut_off, ours.begun, ours.completed
+            "with {} times as many sessions as can be served, Suimon answers no request of a begun session with an error, a refusal or a waiting page: {} errors, {} refusals and waiting pages",
+            data.times, answered, ours.refused_inside
+        ),
+        answered == 0 && ours.refused_inside == 0,
+    ));
+    claims.push(Claim::new(
+        format!(
+            "none of them fails, by waiting in vain for {} s either: {} failures, {} sessions begun, {} completed",
+            data.patience_s, ours.cut_off, ours.begun, ours.completed
         ),
         ours.cut_off == 0 && ours.completed > 0,
     ));
-    let others = data.cells.iter().filter(|cell| !matches!(cell.server, Server::Suimon { .. }));
+    let others = data.cells.iter().filter(|cell| !matches!(cell.server, Server::Suimon(_)));
     for other in others {
         claims.push(Claim::new(
             format!(
