@@ -28,6 +28,7 @@ use std::fmt;
 use std::fs::{self, File};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -63,6 +64,7 @@ pub struct Program {
     command: Command,
     cores: Option<CpuSet>,
     descriptors: Option<u64>,
+    control_group: Option<OwnedFd>,
 }
 
 impl Program {
@@ -74,7 +76,7 @@ impl Program {
 
     /// Returns this command as a program that will run on this thread's cores.
     pub fn of(name: impl Into<String>, command: Command) -> Self {
-        Program { name: name.into(), command, cores: None, descriptors: None }
+        Program { name: name.into(), command, cores: None, descriptors: None, control_group: None }
     }
 
     /// Adds an argument.
@@ -112,6 +114,12 @@ impl Program {
         self
     }
 
+    /// Lets it join a control group, whose file `cgroup.procs` is open for writing here.
+    pub fn control_group(mut self, processes: OwnedFd) -> Self {
+        self.control_group = Some(processes);
+        self
+    }
+
     /// Starts it. Its output goes to `NAME.out` and `NAME.err` in `folder`.
     ///
     /// Call it on a thread that lives as long as the process should: the kernel kills the process
@@ -127,8 +135,12 @@ impl Program {
                 .map_err(|error| ProcessError(format!("{}: cannot be written: {error}", path.display())))
         };
         self.command.stdin(Stdio::null()).stdout(file(&out)?).stderr(file(&err)?).process_group(0);
-        let preparation =
-            Preparation { cores: self.cores, descriptors: self.descriptors, ..Preparation::default() };
+        let preparation = Preparation {
+            cores: self.cores,
+            descriptors: self.descriptors,
+            control_group: self.control_group,
+            ..Preparation::default()
+        };
         preparation.apply(&mut self.command);
         let child = self.command.spawn();
         let child =

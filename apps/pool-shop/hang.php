@@ -1,0 +1,6 @@
+<?php
+// Never answers: a worker that hangs.
+
+while (true) {
+    sleep(3600);
+}
