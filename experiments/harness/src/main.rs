@@ -25,13 +25,14 @@
 //! - [`sqs`]: `sqs`, the figures of the paper, simulated at full size and measured on a real shop.
 //! - [`workers_real`]: `workers-real`, how many resident workers PHP and Python need, and what
 //!   servers make of it that choose the number.
+//! - [`workers_faults`]: `workers-faults`, what dying, hanging and growing workers cost visitors.
 //! - [`mediawiki`]: `mediawiki`, a wiki behind a pool of workers: whether it works, and whether
 //!   sessions finish when too many people come.
 //! - [`sim`]: `sim`, `suimon sim` with external laws and generated sites.
 //!
 //! Beneath them, on `suimon-process`: `cpu`, `machine`, `apps`, `gateways`, `crowd`,
-//! `journey`, `bound`, `observe`, `memory`, `workspace`, `database`, `mariadb`, `workers`;
-//! and `data`, `figures`, `clock`.
+//! `journey`, `bound`, `observe`, `memory`, `memory_group`, `workspace`, `database`, `mariadb`,
+//! `workers`; and `data`, `figures`, `clock`.
 //!
 //! Exit codes: 0 done and it holds, 1 it does not or something failed while running, 2 wrong usage.
 
@@ -60,6 +61,7 @@ mod machine;
 mod mariadb;
 mod mediawiki;
 mod memory;
+mod memory_group;
 mod observe;
 mod overload;
 mod parallel;
@@ -79,6 +81,7 @@ mod waiting_cost;
 mod waiting_line;
 mod waiting_memory;
 mod workers;
+mod workers_faults;
 mod workers_papers;
 mod workers_real;
 mod workspace;
@@ -160,6 +163,8 @@ enum Experiment {
     WorkersReal(workers_real::Options),
     #[command(name = "mediawiki")]
     MediaWiki(mediawiki::Options),
+    #[command(name = "workers-faults")]
+    WorkersFaults(workers_faults::Options),
     #[command(name = "workers-guard", hide = true)]
     WorkersGuard(workspace::GuardOptions),
     #[command(name = "proxy-cost-backend", hide = true)]
@@ -196,6 +201,7 @@ fn main() -> ExitCode {
         Experiment::Attackers(options) => under_attack::run_attackers(&options),
         Experiment::WorkersReal(options) => workers_real::run(&options),
         Experiment::MediaWiki(options) => mediawiki::run(&options),
+        Experiment::WorkersFaults(options) => workers_faults::run(options),
         Experiment::WorkersGuard(options) => workspace::guard(&options),
         Experiment::Sim(options) => return sim::run(&options),
         Experiment::Sqs(options) => sqs::run(options),

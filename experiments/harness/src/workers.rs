@@ -18,6 +18,7 @@ use crate::database::Database;
 use crate::gateways::{DESCRIPTORS, Gateway, find, start_nginx};
 use crate::http;
 use crate::memory::proportional_kb;
+use crate::memory_group::MemoryGroup;
 use crate::trouble::{Result, Trouble, While, failed};
 use crate::workspace::{Group, Workspace};
 
@@ -99,6 +100,12 @@ pub(crate) struct Site<'a> {
     pub(crate) work: u32,
     /// How long its query waits.
     pub(crate) wait: Duration,
+    /// The program of PHP that is asked, in the copy.
+    pub(crate) page: &'a str,
+    /// What php-fpm is told besides: options of its command line.
+    pub(crate) options: &'a [&'a str],
+    /// The memory that the server's processes share; `None`: the machine's.
+    pub(crate) memory: Option<&'a MemoryGroup>,
 }
 
 /// A server that answers, and what is in front of it.
@@ -182,7 +189,7 @@ impl Site<'_> {
 
     /// Returns the settings of a pool whose number nobody says.
     fn pool(&self, language: Language, folder: &Path) -> String {
-        let (app, core) = (self.app.display(), self.common.app_core);
+        let (app, page, core) = (self.app.display(), self.page, self.common.app_core);
         let (kind, command) = match language {
             Language::Php => ("fastcgi", "\"php-cgi\"".to_string()),
             Language::Python => {
@@ -192,7 +199,7 @@ impl Site<'_> {
         let environment =
             self.environment().map(|(name, value)| format!("{:?}", format!("{name}={value}"))).join(", ");
         format!(
-            "[gate]\ncores = 1\nsession_law = \"open\"\n[upstream.fastcgi]\nprogram = \"{app}/page.php\"\n[[pool]]\nname = \"shop\"\nkind = \"{kind}\"\n\
+            "[gate]\ncores = 1\nsession_law = \"open\"\n[upstream.fastcgi]\nprogram = \"{app}/{page}\"\n[[pool]]\nname = \"shop\"\nkind = \"{kind}\"\n\
              command = [\"taskset\", \"-c\", \"{core}\", {command}]\nenvironment = [{environment}]\n\
              sockets = \"{}\"\ndirectory = \"{app}\"\nready = \"/?page=1\"\n",
             folder.join("sockets").display()
@@ -218,13 +225,13 @@ impl Site<'_> {
             }
             (Server::Fixed(workers), Language::Php) => {
                 let manager = format!("pm = static\npm.max_children = {workers}\n");
-                (self.fpm(folder, socket, &manager)?, fastcgi(&unix, &self.app.join("page.php")))
+                (self.fpm(folder, socket, &manager)?, fastcgi(&unix, &self.app.join(self.page)))
             }
             (Server::FpmPackaged, _) => {
                 // As in Debian 12's www.conf.
                 let manager = "pm = dynamic\npm.max_children = 5\npm.start_servers = 2\n\
                                pm.min_spare_servers = 1\npm.max_spare_servers = 3\n";
-                (self.fpm(folder, socket, manager)?, fastcgi(&unix, &self.app.join("page.php")))
+                (self.fpm(folder, socket, manager)?, fastcgi(&unix, &self.app.join(self.page)))
             }
             (Server::FpmTuned { workers, backlog }, _) => {
                 let (least, start, most) = (workers.div_ceil(4), workers.div_ceil(2), workers.div_ceil(2));
@@ -232,7 +239,7 @@ impl Site<'_> {
                     "pm = dynamic\npm.max_children = {workers}\npm.start_servers = {start}\n\
                      pm.min_spare_servers = {least}\npm.max_spare_servers = {most}\nlisten.backlog = {backlog}\n"
                 );
-                (self.fpm(folder, socket, &manager)?, fastcgi(&unix, &self.app.join("page.php")))
+                (self.fpm(folder, socket, &manager)?, fastcgi(&unix, &self.app.join(self.page)))
             }
             (Server::UwsgiBusyness, _) => {
                 let settings = folder.join("uwsgi.ini");
@@ -267,6 +274,9 @@ impl Site<'_> {
         for (name, value) in self.environment() {
             program = program.env(name, value);
         }
+        if let Some(group) = self.memory {
+            program = program.control_group(group.processes()?);
+        }
         Ok(program)
     }
 
@@ -288,7 +298,8 @@ impl Site<'_> {
         );
         fs::write(&settings, text).trouble(settings.display())?;
         let name = fpm_name().unwrap_or_else(|| "php-fpm".to_string());
-        Ok(self.program("php-fpm", &name)?.args(["--nodaemonize", "--fpm-config"]).arg(settings.display()))
+        let program = self.program("php-fpm", &name)?.args(self.options);
+        Ok(program.args(["--nodaemonize", "--fpm-config"]).arg(settings.display()))
     }
 }
 

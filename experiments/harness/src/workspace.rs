@@ -21,7 +21,7 @@ use suimon_process::{Program, Running, Signal, group};
 use crate::trouble::{Result, Trouble, While, failed};
 
 /// Begins the name of every such folder: the guard removes no other.
-const PREFIX: &str = "suimon-workers-";
+pub(crate) const PREFIX: &str = "suimon-workers-";
 /// How long a killed group may take to be gone.
 const GONE_WITHIN: Duration = Duration::from_secs(5);
 /// How long servers may take to end after a polite signal.
@@ -31,7 +31,8 @@ const GUARD_WAITS: Duration = Duration::from_millis(500);
 /// How often a wait checks its condition.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// The guard of a folder. It reads `+PID` and `-PID`: groups that are there, and that are gone.
+/// The guard of a folder. It reads `+PID` and `-PID`: groups that are there, and that are gone; and
+/// paths of other folders, which it removes at the end if they are empty.
 #[derive(Args, Debug)]
 pub(crate) struct GuardOptions {
     #[arg(long)]
@@ -122,6 +123,12 @@ impl Workspace {
         Ok(Group { process, guard: Arc::clone(&self.guard) })
     }
 
+    /// Lets the guard remove an empty folder elsewhere at the end, such as a control group's. Its name
+    /// begins with [`PREFIX`].
+    pub(crate) fn remove_at_the_end(&self, folder: &Path) -> Result<()> {
+        self.guard.tell(&folder.display().to_string())
+    }
+
     /// Runs it to its end, which must be a success.
     pub(crate) fn run(&self, program: Program, logs: &Path, patience: Duration) -> Result<()> {
         let mut group = self.start(program, logs)?;
@@ -130,7 +137,7 @@ impl Workspace {
     }
 
     /// Gives a file or folder to the owner, readable for everybody.
-    fn hand_over(&self, path: &Path) -> Result<()> {
+    pub(crate) fn hand_over(&self, path: &Path) -> Result<()> {
         if let Some(owner) = self.owner {
             chown(path, Some(owner.user), Some(owner.group)).trouble(path.display())?;
         }
@@ -176,9 +183,13 @@ impl Guard {
     }
 
     fn say(&self, sign: char, group: u32) -> Result<()> {
+        self.tell(&format!("{sign}{group}"))
+    }
+
+    fn tell(&self, line: &str) -> Result<()> {
         let mut guard = self.process.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(input) = guard.stdin.as_mut() else { return failed("the guard has no input") };
-        writeln!(input, "{sign}{group}").trouble("the guard")
+        writeln!(input, "{line}").trouble("the guard")
     }
 }
 
@@ -192,8 +203,12 @@ impl Drop for Guard {
 
 /// Guards until this program's starter ends.
 pub(crate) fn guard(options: &GuardOptions) -> Result<bool> {
-    let mut groups: Vec<u32> = Vec::new();
+    let (mut groups, mut empty): (Vec<u32>, Vec<PathBuf>) = (Vec::new(), Vec::new());
     for line in stdin().lock().lines().map_while(std::io::Result::ok) {
+        if line.starts_with('/') {
+            empty.push(line.into());
+            continue;
+        }
         let Some((sign, group)) = line.split_at_checked(1) else { continue };
         let Ok(group) = group.parse() else { continue };
         groups.retain(|known| *known != group);
@@ -207,8 +222,13 @@ pub(crate) fn guard(options: &GuardOptions) -> Result<bool> {
         thread::sleep(GUARD_WAITS);
         groups.iter().for_each(|leader| group::kill(*leader));
     }
-    let name = options.folder.file_name().and_then(|name| name.to_str()).unwrap_or("");
-    if name.starts_with(PREFIX) {
+    let is_ours = |folder: &Path| {
+        folder.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX))
+    };
+    for folder in empty.iter().filter(|folder| is_ours(folder)) {
+        let _ = fs::remove_dir(folder);
+    }
+    if is_ours(&options.folder) {
         // It is gone already where the program ended by itself.
         let _ = fs::remove_dir_all(&options.folder);
     }

@@ -227,7 +227,17 @@ fn measure(common: &Common, options: &Options) -> Result<Data> {
     let app = workspace.copy(&sources(), "app")?;
     let database = Database::open(&workspace, common.load_core, &app.join("schema.sql"))?;
     let wait = Duration::from_millis(options.wait_ms.into());
-    let site = Site { common, workspace: &workspace, database: &database, app, work: options.work, wait };
+    let site = Site {
+        common,
+        workspace: &workspace,
+        database: &database,
+        app,
+        work: options.work,
+        wait,
+        page: "page.php",
+        options: &[],
+        memory: None,
+    };
     let mut data = Data {
         experiment: NAME.to_string(),
         machine: common.machine.clone(),
@@ -408,7 +418,7 @@ fn play(
 }
 
 /// Returns the versions of the servers, as they report them.
-fn versions() -> Vec<String> {
+pub(crate) fn versions() -> Vec<String> {
     let said = |name: &str, option: &str| {
         let output = Command::new(find(name).ok()?).arg(option).output().ok()?;
         let text =
