@@ -8,10 +8,10 @@ use super::connect::Stream;
 use super::error::UpstreamErrorKind;
 use super::fault::{BodyFault, Failed};
 use super::head::RequestHead;
-use super::incoming::Incoming;
-use super::outgoing::{Left, Outgoing, SendFault};
+use super::outgoing::Left;
 use super::request::{Progress, RequestBody};
 use super::timer::Silence;
+use super::wire::{self, Wire};
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, HeaderValue, TRANSFER_ENCODING};
 use http::{Method, StatusCode, response};
@@ -19,7 +19,6 @@ use http_body::{Body as _, Frame, SizeHint};
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fmt;
-use std::future::poll_fn;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -90,17 +89,14 @@ pub(super) struct Call<'a> {
 
 /// An open FastCGI connection, for one request.
 pub(super) struct FastCgi {
-    stream: Stream,
+    wire: Wire,
     head_max: usize,
-    outgoing: Outgoing,
-    read: Incoming,
     decoder: Decoder,
     /// What the program wrote: until its head is complete, and then what followed it.
     written: BytesMut,
     searched: usize,
     expected: Expected,
     stderr: Stderr,
-    silence: Silence,
 }
 
 /// What is still expected of a body.
@@ -125,22 +121,19 @@ impl FastCgi {
     /// `head_max` bytes. `timeout` is about how long it will wait for them.
     pub(super) fn new(stream: Stream, node: &NodeParams, head_max: usize, timeout: Duration) -> Box<Self> {
         Box::new(FastCgi {
-            stream,
+            wire: Wire::new(stream, timeout),
             head_max,
-            outgoing: Outgoing::default(),
-            read: Incoming::default(),
             decoder: Decoder::default(),
             written: BytesMut::new(),
             searched: 0,
             expected: Expected::All,
             stderr: Stderr { node: node.clone(), text: vec![] },
-            silence: Silence::new(timeout),
         })
     }
 
     /// Returns the connection's timer, for whatever the caller waits for.
     pub(super) fn silence(&mut self) -> &mut Silence {
-        &mut self.silence
+        &mut self.wire.silence
     }
 
     /// Sends a request and returns the head of the response; the body follows over this connection.
@@ -155,21 +148,10 @@ impl FastCgi {
         progress: Option<&Arc<Progress>>,
         timeout: Duration,
     ) -> Result<response::Parts, Failed> {
-        self.silence.begin(timeout);
         let left = call.length.map_or(Left::Buffered, Left::Records);
-        self.outgoing.begin(body, left, |text| write_head(text, head, programs, call, host));
-        poll_fn(|cx| {
-            if let Poll::Ready(Err(fault)) = self.outgoing.poll(&mut self.stream, cx) {
-                Failed::unsent(fault, &mut self.outgoing)?;
-            }
-            if let Poll::Ready(answer) = self.poll_answer(cx, &head.parts.method) {
-                return Poll::Ready(answer);
-            }
-            self.silence
-                .poll_over(cx, progress)
-                .map(|()| Err(Failed::new(UpstreamErrorKind::FirstByteTimeout, "no response came in time")))
-        })
-        .await
+        self.wire.begin(timeout, (body, left), |text| write_head(text, head, programs, call, host));
+        let method = &head.parts.method;
+        wire::answer(self, |own| &mut own.wire, progress, |own, cx| own.poll_answer(cx, method)).await
     }
 
     /// Returns the next piece of the response's body; `None` once the worker has ended the request.
@@ -177,9 +159,8 @@ impl FastCgi {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
-        // A response may come before the end of the request.
-        if let Poll::Ready(Err(SendFault::Body(error))) = self.outgoing.poll(&mut self.stream, cx) {
-            return Poll::Ready(Some(Err(BodyFault::Request(error))));
+        if let Err(fault) = self.wire.keep_sending(cx) {
+            return Poll::Ready(Some(Err(fault)));
         }
         // What came with the head.
         let written = self.written.split().freeze();
@@ -189,7 +170,7 @@ impl FastCgi {
             Err(longer) => return Poll::Ready(Some(Err(BodyFault::Malformed(longer.into())))),
         }
         loop {
-            let broken = match self.decoder.next(&mut self.read.bytes) {
+            let broken = match self.decoder.next(&mut self.wire.read.bytes) {
                 Ok(Some(Event::Stdout(piece))) => match self.expected.take(piece) {
                     Ok(Some(piece)) => return Poll::Ready(Some(Ok(Frame::data(piece)))),
                     Ok(None) => continue,
@@ -212,7 +193,7 @@ impl FastCgi {
                     return Poll::Ready(Some(Err(BodyFault::Malformed(end.to_string().into()))));
                 }
                 Err(bad) => return Poll::Ready(Some(Err(BodyFault::Malformed(bad.into())))),
-                Ok(None) => match ready!(self.read.poll_read(&mut self.stream, cx)) {
+                Ok(None) => match ready!(self.wire.poll_read(cx)) {
                     Ok(0) => io::ErrorKind::UnexpectedEof.into(),
                     Ok(_) => continue,
                     Err(error) => error,
@@ -250,7 +231,7 @@ impl FastCgi {
             if let Some(head) = taken.map_err(bad_response)? {
                 return Poll::Ready(self.begin_body(head, method).map_err(bad_response));
             }
-            let error = match self.decoder.next(&mut self.read.bytes) {
+            let error = match self.decoder.next(&mut self.wire.read.bytes) {
                 Ok(Some(Event::Stdout(piece))) => {
                     self.written.extend_from_slice(&piece);
                     continue;
@@ -269,7 +250,7 @@ impl FastCgi {
                     ));
                 }
                 Err(bad) => return Poll::Ready(Err(bad_response(bad))),
-                Ok(None) => match ready!(self.read.poll_read(&mut self.stream, cx)) {
+                Ok(None) => match ready!(self.wire.poll_read(cx)) {
                     Ok(0) => None,
                     Ok(_) => continue,
                     Err(error) => Some(error),

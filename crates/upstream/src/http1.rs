@@ -6,7 +6,7 @@
 //! need a task each, and the channels between the two tasks took more of a proxied request's time
 //! than writing a head and reading one (`experiments/proxy-cost`).
 //!
-//! - [`write_head`], [`Outgoing`]: the request on its way to the node.
+//! - [`write_head`], [`Outgoing`](super::outgoing::Outgoing): the request on its way to the node.
 //! - [`Head`], [`Framing`]: the response on its way back.
 
 mod decode;
@@ -19,10 +19,10 @@ use super::connect::Stream;
 use super::error::UpstreamErrorKind;
 use super::fault::{BodyFault, Failed};
 use super::head::RequestHead;
-use super::incoming::Incoming;
-use super::outgoing::{Left, Outgoing, SendFault};
+use super::outgoing::Left;
 use super::request::{Progress, RequestBody};
 use super::timer::Silence;
+use super::wire::{self, Wire};
 use bytes::Bytes;
 use decode::{Framing, Head, HeadEnd, Malformed, Step};
 use encode::write_head;
@@ -43,10 +43,8 @@ const INTERIM_MAX: u32 = 16;
 
 /// An open HTTP/1.1 connection.
 pub(super) struct Http1 {
-    stream: Stream,
+    wire: Wire,
     head_max: usize,
-    outgoing: Outgoing,
-    read: Incoming,
     head_end: HeadEnd,
     /// Framing of the response that is being read.
     framing: Framing,
@@ -55,7 +53,6 @@ pub(super) struct Http1 {
     /// Whether the request has an unusual body, which the node may take for the next request: few
     /// applications read a body with a method that does not need one.
     has_odd_body: bool,
-    silence: Silence,
     idle_since: Instant,
     /// How long the node says that it keeps the connection open without a request.
     kept_for: Option<Duration>,
@@ -66,15 +63,12 @@ impl Http1 {
     /// `timeout` is about how long it will wait for them.
     pub(super) fn new(stream: Stream, head_max: usize, timeout: Duration) -> Box<Self> {
         Box::new(Http1 {
-            stream,
+            wire: Wire::new(stream, timeout),
             head_max,
-            outgoing: Outgoing::default(),
-            read: Incoming::default(),
             head_end: HeadEnd::default(),
             framing: Framing::OVER,
             persists: true,
             has_odd_body: false,
-            silence: Silence::new(timeout),
             idle_since: Instant::now(),
             kept_for: None,
         })
@@ -86,19 +80,19 @@ impl Http1 {
         let mut nobody = Context::from_waker(Waker::noop());
         // Outside the task's cooperative budget: if that is spent, a closed connection would look
         // open.
-        let read = pin!(unconstrained(poll_fn(|cx| self.poll_read(cx))));
+        let read = pin!(unconstrained(poll_fn(|cx| self.wire.poll_read(cx))));
         read.poll(&mut nobody).is_pending()
     }
 
     /// Returns whether request and response are complete and the connection is ready for another
     /// request.
     pub(super) fn is_at_rest(&self) -> bool {
-        self.persists && self.is_over() && self.outgoing.is_sent() && self.read.bytes.is_empty()
+        self.persists && self.is_over() && self.wire.outgoing.is_sent() && self.wire.read.bytes.is_empty()
     }
 
     /// Returns the connection's timer, for whatever the caller waits for.
     pub(super) fn silence(&mut self) -> &mut Silence {
-        &mut self.silence
+        &mut self.wire.silence
     }
 
     /// Returns whether the connection was idle for `age`, or for as long as the node keeps it open.
@@ -109,8 +103,8 @@ impl Http1 {
     /// Notes that the connection is idle from now on.
     pub(super) fn note_idle(&mut self) {
         self.idle_since = Instant::now();
-        self.silence.rest();
-        self.read.rest();
+        self.wire.silence.rest();
+        self.wire.read.rest();
     }
 
     /// Sends a request and returns the head of the response; the body follows over this connection.
@@ -124,24 +118,13 @@ impl Http1 {
         progress: Option<&Arc<Progress>>,
         timeout: Duration,
     ) -> Result<response::Parts, Failed> {
-        self.silence.begin(timeout);
         self.persists = false;
         self.has_odd_body = !body.is_end_stream() && needs_no_body(&head.parts.method);
         let left = Left::of(head, &body);
-        self.outgoing.begin(body, left, |text| write_head(text, head, host, left));
-        let mut interims = 0;
-        poll_fn(|cx| {
-            if let Poll::Ready(Err(fault)) = self.outgoing.poll(&mut self.stream, cx) {
-                Failed::unsent(fault, &mut self.outgoing)?;
-            }
-            if let Poll::Ready(answer) = self.poll_answer(cx, &head.parts.method, &mut interims) {
-                return Poll::Ready(answer);
-            }
-            self.silence
-                .poll_over(cx, progress)
-                .map(|()| Err(Failed::new(UpstreamErrorKind::FirstByteTimeout, "no response came in time")))
-        })
-        .await
+        self.wire.begin(timeout, (body, left), |text| write_head(text, head, host, left));
+        let (method, mut interims) = (&head.parts.method, 0);
+        let poll_head = |own: &mut Self, cx: &mut Context<'_>| own.poll_answer(cx, method, &mut interims);
+        wire::answer(self, |own| &mut own.wire, progress, poll_head).await
     }
 
     /// Returns the next piece of the response's body; `None` at its end.
@@ -149,18 +132,17 @@ impl Http1 {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
-        // A response may come before the end of the request.
-        if let Poll::Ready(Err(SendFault::Body(error))) = self.outgoing.poll(&mut self.stream, cx) {
-            return Poll::Ready(Some(Err(BodyFault::Request(error))));
+        if let Err(fault) = self.wire.keep_sending(cx) {
+            return Poll::Ready(Some(Err(fault)));
         }
         loop {
-            match self.framing.next(&mut self.read.bytes) {
+            match self.framing.next(&mut self.wire.read.bytes) {
                 Ok(Step::Frame(frame)) => return Poll::Ready(Some(Ok(frame))),
                 Ok(Step::Over) => return Poll::Ready(None),
                 Ok(Step::More) => {}
                 Err(malformed) => return Poll::Ready(Some(Err(BodyFault::Malformed(malformed.into())))),
             }
-            let broken = match ready!(self.poll_read(cx)) {
+            let broken = match ready!(self.wire.poll_read(cx)) {
                 Ok(0) if self.framing == Framing::UntilClose => {
                     self.framing = Framing::OVER;
                     continue;
@@ -189,7 +171,7 @@ impl Http1 {
     /// Returns the raw connection after it has switched protocols, and what was already read from
     /// it.
     pub(super) fn into_upgraded(self) -> (Stream, Bytes) {
-        (self.stream, self.read.bytes.freeze())
+        (self.wire.stream, self.wire.read.bytes.freeze())
     }
 
     fn poll_answer(
@@ -199,16 +181,17 @@ impl Http1 {
         interims: &mut u32,
     ) -> Poll<Result<response::Parts, Failed>> {
         loop {
-            let end = self.head_end.find(&self.read.bytes);
-            if !begins_as_response(&self.read.bytes) {
+            let end = self.head_end.find(&self.wire.read.bytes);
+            if !begins_as_response(&self.wire.read.bytes) {
                 return Poll::Ready(Err(malformed(Malformed("what it sends is not HTTP/1"))));
             }
-            if end.unwrap_or(self.read.bytes.len()) > self.head_max {
+            if end.unwrap_or(self.wire.read.bytes.len()) > self.head_max {
                 return Poll::Ready(Err(malformed(Malformed("its head is too long"))));
             }
             if let Some(end) = end {
                 self.head_end = HeadEnd::default();
-                let head = Head::parse(&self.read.bytes.split_to(end).freeze(), method).map_err(malformed)?;
+                let head =
+                    Head::parse(&self.wire.read.bytes.split_to(end).freeze(), method).map_err(malformed)?;
                 if !head.is_interim() {
                     return Poll::Ready(Ok(self.begin_body(head)));
                 }
@@ -218,7 +201,7 @@ impl Http1 {
                 }
                 continue;
             }
-            let error = match ready!(self.poll_read(cx)) {
+            let error = match ready!(self.wire.poll_read(cx)) {
                 Ok(0) => None,
                 Ok(_) => continue,
                 Err(error) => Some(error),
@@ -231,15 +214,11 @@ impl Http1 {
         self.framing = head.framing;
         // A node that answers before it has the whole body may never read the rest, or may take it
         // for the next request.
-        self.persists = head.persists && !self.has_odd_body && self.outgoing.is_sent();
+        self.persists = head.persists && !self.has_odd_body && self.wire.outgoing.is_sent();
         if let Some(kept) = head.parts.headers.get("keep-alive").and_then(kept_for) {
             self.kept_for = Some(kept);
         }
         head.parts
-    }
-
-    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        self.read.poll_read(&mut self.stream, cx)
     }
 }
 

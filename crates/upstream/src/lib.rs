@@ -35,6 +35,7 @@ mod send;
 mod timer;
 mod tls;
 mod view;
+mod wire;
 mod workers;
 
 #[cfg(any(test, fuzzing))]
