@@ -5,20 +5,24 @@ use super::request::BoxError;
 use super::tls;
 use rustix::io::Errno;
 use rustls_pki_types::ServerName;
-use socket2::{SockRef, TcpKeepalive};
+use socket2::{Domain, SockAddr, SockRef, Socket, TcpKeepalive, Type};
 use std::io;
 use std::io::IoSlice;
+use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use suimon_params::upstream::{NodeAddress, NodeParams, Protocol, Scheme, TlsParams};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
+use tokio::time::sleep;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 /// Idle time after which the kernel sends TCP keepalive probes.
 const KEEPALIVE: Duration = Duration::from_secs(30);
+/// How long a Unix socket with a full queue of connections is left alone before the next attempt.
+const FULL_QUEUE_PAUSE: Duration = Duration::from_millis(5);
 
 /// A connection to a node, before any protocol is spoken.
 pub(super) enum Stream {
@@ -101,7 +105,7 @@ impl Connector {
                 TcpStream::connect((host.as_str(), *port)).await.map_err(refused)?
             }
             NodeAddress::Unix(path) => {
-                return UnixStream::connect(path).await.map(Stream::Unix).map_err(refused);
+                return unix(path).await.map(Stream::Unix).map_err(refused);
             }
             NodeAddress::Workers(_) => return Err(refused(io::ErrorKind::AddrNotAvailable.into())),
         };
@@ -120,6 +124,20 @@ impl Connector {
             return Err(handshake("the node does not offer HTTP/2 (ALPN h2)", None));
         }
         Ok(Stream::Tls(Box::new(stream)))
+    }
+}
+
+/// Opens a connection to a Unix socket: at once, or once its queue of connections has room. A server
+/// with a full queue is busy, not away, and the kernel says so instead of waiting as with TCP.
+async fn unix(path: &Path) -> io::Result<UnixStream> {
+    let address = SockAddr::unix(path)?;
+    let socket = Socket::new(Domain::UNIX, Type::STREAM.nonblocking().cloexec(), None)?;
+    loop {
+        match socket.connect(&address) {
+            Ok(()) => return UnixStream::from_std(socket.into()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => sleep(FULL_QUEUE_PAUSE).await,
+            Err(error) => return Err(error),
+        }
     }
 }
 
@@ -191,5 +209,47 @@ impl AsyncWrite for Stream {
             Stream::Unix(stream) => stream.is_write_vectored(),
             Stream::Tls(stream) => stream.is_write_vectored(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+    use std::pin::pin;
+
+    /// Returns a socket at `path` whose queue of connections is full, and the connections in it.
+    fn full(path: &Path) -> (Socket, Vec<Socket>) {
+        let socket = || Socket::new(Domain::UNIX, Type::STREAM.nonblocking(), None).unwrap();
+        let (listener, address) = (socket(), SockAddr::unix(path).unwrap());
+        listener.bind(&address).unwrap();
+        listener.listen(1).unwrap();
+        let mut queued = vec![];
+        loop {
+            let next = socket();
+            match next.connect(&address) {
+                Ok(()) => queued.push(next),
+                Err(error) => {
+                    assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+                    return (listener, queued);
+                }
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_socket_whose_queue_is_full_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let (listener, _queued) = full(&path);
+        let to = |timeout| Connector::plain(NodeAddress::Unix(path.clone()), timeout);
+        let patient = to(Duration::from_secs(30));
+        let mut connecting = pin!(patient.connect());
+        let waits = poll_fn(|cx| Poll::Ready(connecting.as_mut().poll(cx).is_pending())).await;
+        assert!(waits, "it has no room");
+        let hasty = to(Duration::from_millis(10)).connect().await.err().unwrap();
+        assert_eq!(hasty.kind, UpstreamErrorKind::ConnectTimeout);
+        listener.accept().unwrap();
+        assert!(connecting.await.is_ok(), "it has room now");
     }
 }
