@@ -1,4 +1,4 @@
-//! `suimon serve` before real PHP, which speaks FastCGI.
+//! `suimon serve` before real workers that speak FastCGI: php-cgi, php-fpm, and Perl.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
 
@@ -6,8 +6,12 @@ mod common;
 
 use common::{Gateway, file, get, run};
 use serde_json::Value;
+use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::thread;
 use std::time::{Duration, Instant};
 use suimon_process::{Program, Running, free_address};
 
@@ -31,15 +35,118 @@ while (!file_exists(__DIR__ . '/go')) { usleep(1000); clearstatcache(); }
 file_put_contents(__DIR__ . '/done', connection_status());
 "#;
 
-/// PHP with one worker, a folder of programs, and a gateway before it.
+/// Sends back what comes, as it comes.
+const STREAM: &str = r"<?php
+while (ob_get_level()) ob_end_flush();
+header('Content-Length: ' . $_SERVER['CONTENT_LENGTH']);
+$in = fopen('php://input', 'rb');
+while (!feof($in)) { echo fread($in, 8192); flush(); }
+";
+
+/// Answers without a look at the body.
+const EARLY: &str = r"<?php
+while (ob_get_level()) ob_end_flush();
+http_response_code(422);
+header('Content-Length: 5');
+echo 'early';
+flush();
+";
+
+/// Tells its process, once a file called `go` is there.
+const HELD: &str = r"<?php
+while (!file_exists(__DIR__ . '/go')) { usleep(1000); clearstatcache(); }
+echo getmypid();
+";
+
+/// Counts its requests, and tells what it knows of each.
+const PERL: &str = r#"
+use strict;
+use warnings;
+use CGI::Fast;
+
+my $served = 0;
+while (my $request = CGI::Fast->new) {
+    $served++;
+    my $body = $request->param('POSTDATA') // '';
+    if ($request->path_info eq '/echo') {
+        print $request->header(-type => 'application/octet-stream', -content_length => length $body), $body;
+        next;
+    }
+    if ($request->path_info eq '/broken') {
+        print STDERR "no coffee left
+";
+        print $request->header(-status => '503 No coffee', -type => 'text/plain'), "none
+";
+        next;
+    }
+    print $request->header(-type => 'text/plain', -cookie => [$request->cookie('a', 1), $request->cookie('b', 2)]);
+    print join(' ', $$, $served, $request->request_method, $request->path_info, $request->param('colour') // ''), "
+";
+}
+"#;
+
+/// PHP, a folder of programs, and a gateway before it.
 struct Site {
     gateway: Gateway,
     folder: tempfile::TempDir,
-    _php: Running,
+    _php: Family,
 }
 
-fn site() -> Site {
+/// PHP's first process and its children, which would outlive it: it is killed, and they as well.
+struct Family(Running);
+
+impl Drop for Family {
+    fn drop(&mut self) {
+        suimon_process::group::kill(self.0.pid());
+    }
+}
+
+impl Site {
+    /// Starts php-cgi with one worker on a port.
+    fn with_php_cgi() -> Self {
+        let folder = programs();
+        let address = free_address().unwrap();
+        let php =
+            Program::new("php", "php-cgi").args(["-b", &address.to_string(), "-d", "cgi.fix_pathinfo=0"]);
+        let mut php = php.start(folder.path()).unwrap();
+        php.wait_for_listener(address, LONG).unwrap();
+        Site::before(php, &format!("fastcgi://{address}"), folder, "")
+    }
+
+    /// Starts php-fpm with so many children on a socket.
+    fn with_php_fpm(children: u32, other: &str) -> Self {
+        let folder = programs();
+        let socket = folder.path().join("fpm.sock");
+        let user = if suimon_process::user_id() == 0 { "user = nobody\n" } else { "" };
+        let text = format!(
+            "[global]\ndaemonize = no\nerror_log = {}\n[shop]\n{user}listen = {}\npm = static\npm.max_children = {children}\n",
+            folder.path().join("fpm.log").display(),
+            socket.display(),
+        );
+        let settings = file(&folder, "fpm.conf", &text);
+        // Without the machine's settings.
+        let php = Program::new("php", php_fpm()).args(["-n", "--nodaemonize", "--fpm-config", &settings]);
+        let mut php = php.start(folder.path()).unwrap();
+        php.wait_for("its socket", LONG, |_| socket.exists().then_some(())).unwrap();
+        Site::before(php, &format!("fastcgi:{}", socket.display()), folder, other)
+    }
+
+    fn before(php: Running, node: &str, folder: tempfile::TempDir, other: &str) -> Self {
+        let settings = format!(
+            "[upstream]\nnodes = [\"{node}\"]\n[upstream.fastcgi]\nroot = \"{}\"\n{other}",
+            folder.path().display()
+        );
+        let settings = file(&folder, "suimon.toml", &settings);
+        assert_eq!(run(&["check", &settings]).code, Some(0), "{}", run(&["check", &settings]).out);
+        let gateway = Gateway::start(&["--config", &settings, "--learned", "none"]);
+        Site { gateway, folder, _php: Family(php) }
+    }
+}
+
+/// Returns a folder of programs that everybody may read: workers may be somebody else.
+fn programs() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     file(&folder, "index.php", ECHO);
     file(
         &folder,
@@ -49,17 +156,22 @@ fn site() -> Site {
     file(&folder, "broken.php", "<?php error_log('no coffee left'); http_response_code(503);");
     file(&folder, "afterwards.php", AFTERWARDS);
     file(&folder, "secret.txt", "no program");
-    let address = free_address().unwrap();
-    let php = Program::new("php", "php-cgi").args(["-b", &address.to_string(), "-d", "cgi.fix_pathinfo=0"]);
-    let mut php = php.start(folder.path()).unwrap();
-    php.wait_for_listener(address, LONG).unwrap();
-    let settings = format!(
-        "[upstream]\nnodes = [\"fastcgi://{address}\"]\n[upstream.fastcgi]\nroot = \"{}\"\n",
-        folder.path().display()
-    );
-    let settings = file(&folder, "suimon.toml", &settings);
-    assert_eq!(run(&["check", &settings]).code, Some(0));
-    Site { gateway: Gateway::start(&["--config", &settings]), folder, _php: php }
+    file(&folder, "stream.php", STREAM);
+    file(&folder, "early.php", EARLY);
+    file(&folder, "held.php", HELD);
+    folder
+}
+
+/// Returns the path of php-fpm. Debian names it by its version.
+fn php_fpm() -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/local/sbin".into()]);
+    let is_fpm = |file: &PathBuf| {
+        file.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("php-fpm"))
+    };
+    let files = folders.filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
+    let found = files.map(|entry| entry.path()).filter(is_fpm).max();
+    found.expect("php-fpm is not installed: ./scripts/setup installs it")
 }
 
 /// Sends `request` as it is, and returns the answer.
@@ -77,8 +189,16 @@ fn json(answer: &str) -> Value {
 }
 
 #[test]
-fn pages_bodies_and_statuses_pass_between_browsers_and_php() {
-    let site = site();
+fn pages_bodies_and_statuses_pass_between_browsers_and_php_cgi() {
+    pages_bodies_and_statuses_pass(Site::with_php_cgi());
+}
+
+#[test]
+fn pages_bodies_and_statuses_pass_between_browsers_and_php_fpm() {
+    pages_bodies_and_statuses_pass(Site::with_php_fpm(1, ""));
+}
+
+fn pages_bodies_and_statuses_pass(site: Site) {
     let clients = site.gateway.clients;
     for (path, script, path_info, query) in [
         ("/", "/index.php", Value::Null, ""),
@@ -138,7 +258,7 @@ fn pages_bodies_and_statuses_pass_between_browsers_and_php() {
 
 #[test]
 fn an_answer_does_not_wait_for_what_its_worker_does_afterwards() {
-    let site = site();
+    let site = Site::with_php_cgi();
     assert_eq!(get(site.gateway.clients, "/afterwards.php"), (200, "hello".to_owned()));
     let state = || -> Value {
         let (_, text) = get(site.gateway.admin, "/api/state");
@@ -154,6 +274,147 @@ fn an_answer_does_not_wait_for_what_its_worker_does_afterwards() {
     let done = std::fs::read_to_string(site.folder.path().join("done")).unwrap();
     assert_eq!(done, "0", "its connection was kept until its end");
     site.gateway.process.finish();
+}
+
+/// Neither is kept until it is whole.
+const UNSPOOLED: &str = "[spool]\nbytes_max = \"0B\"\n";
+
+#[test]
+fn a_body_and_its_answer_stream_both_ways_at_once() {
+    let site = Site::with_php_fpm(1, UNSPOOLED);
+    let body: Vec<u8> = (0..1_000_000_u32).map(|number| (number % 251) as u8).collect();
+    let (first, rest) = body.split_at(400_000);
+    let mut stream = put(site.gateway.clients, "/stream.php", body.len(), first);
+    let mut answer = vec![];
+    // What comes back of the first part comes before the second is sent.
+    read_until(&mut stream, &mut answer, |answer| body_of(answer).is_some_and(|echo| echo.len() > 100_000));
+    let mut sends = stream.try_clone().unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| sends.write_all(rest).unwrap());
+        stream.read_to_end(&mut answer).unwrap();
+    });
+    let head = String::from_utf8_lossy(&answer[..60]);
+    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+    assert!(body_of(&answer) == Some(&body[..]), "what came back is what was sent");
+    site.gateway.process.finish();
+}
+
+#[test]
+fn an_answer_comes_before_the_end_of_its_request() {
+    let site = Site::with_php_fpm(1, UNSPOOLED);
+    let body = vec![b'x'; 1_000_000];
+    let (first, rest) = body.split_at(400_000);
+    let mut stream = put(site.gateway.clients, "/early.php", body.len(), first);
+    let mut answer = vec![];
+    read_until(&mut stream, &mut answer, |answer| body_of(answer) == Some(&b"early"[..]));
+    let head = String::from_utf8_lossy(&answer);
+    assert!(head.starts_with("HTTP/1.1 422 "), "{head}");
+    // Nobody is obliged to take the rest.
+    let _ = stream.write_all(rest);
+    drop(stream);
+    assert_eq!(
+        get(site.gateway.clients, "/early.php"),
+        (422, "early".to_owned()),
+        "the worker is free again"
+    );
+    site.gateway.process.finish();
+}
+
+/// Sends the head of a request with a body of `length` bytes, and these first ones of them.
+fn put(address: SocketAddr, path: &str, length: usize, first: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(LONG)).unwrap();
+    // PHP keeps the body of a POST until it is whole.
+    let head =
+        format!("PUT {path} HTTP/1.1\r\nHost: shop\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n");
+    stream.write_all(&[head.as_bytes(), first].concat()).unwrap();
+    stream
+}
+
+fn read_until(stream: &mut TcpStream, answer: &mut Vec<u8>, enough: impl Fn(&[u8]) -> bool) {
+    let mut piece = vec![0; 64 << 10];
+    while !enough(answer) {
+        let read = stream.read(&mut piece).unwrap();
+        assert!(read > 0, "it ends early: {}", String::from_utf8_lossy(answer));
+        answer.extend_from_slice(&piece[..read]);
+    }
+}
+
+/// Returns what there is of an answer's body; `None`: its head is incomplete.
+fn body_of(answer: &[u8]) -> Option<&[u8]> {
+    answer.windows(4).position(|window| window == b"\r\n\r\n").map(|end| &answer[end + 4..])
+}
+
+#[test]
+fn what_php_fpm_has_no_children_for_waits_in_the_gateway() {
+    let site = Site::with_php_fpm(2, "[discovery]\nmode = 2\n");
+    let clients = site.gateway.clients;
+    let asked: Vec<_> = (0..8).map(|_| thread::spawn(move || get(clients, "/held.php"))).collect();
+    let state = || -> Value { serde_json::from_str(&get(site.gateway.admin, "/api/state").1).unwrap() };
+    let counts = |state: &Value| (state["totals"]["in_flight"].as_u64(), state["totals"]["queued"].as_u64());
+    let began = Instant::now();
+    while counts(&state()) != (Some(2), Some(6)) {
+        assert!(began.elapsed() < LONG, "{}", state());
+    }
+    file(&site.folder, "go", "");
+    let answers = asked.into_iter().map(|it| it.join().unwrap());
+    let mut children: Vec<String> = answers
+        .map(|(status, page)| {
+            assert_eq!(status, 200, "{page}");
+            page
+        })
+        .collect();
+    children.sort_unstable();
+    children.dedup();
+    assert_eq!(children.len(), 2, "{children:?}");
+    site.gateway.process.finish();
+}
+
+#[test]
+fn more_requests_than_children_of_php_fpm_are_all_answered_without_settings() {
+    let site = Site::with_php_fpm(2, "");
+    let clients = site.gateway.clients;
+    let ask = move || (0..5).for_each(|_| assert_eq!(get(clients, "/index.php").0, 200));
+    let asked: Vec<_> = (0..12).map(|_| thread::spawn(ask)).collect();
+    asked.into_iter().for_each(|it| it.join().unwrap());
+    site.gateway.process.finish();
+}
+
+#[test]
+fn requests_pass_between_browsers_and_a_worker_in_perl() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let worker = file(&folder, "worker.pl", PERL);
+    let path = folder.path().display();
+    let user = if suimon_process::user_id() == 0 { "user = \"nobody\"\n" } else { "" };
+    let settings = format!(
+        "[upstream.fastcgi]\nprogram = \"{worker}\"\n[[pool]]\nname = \"perl\"\nkind = \"fastcgi\"\n\
+         command = [\"perl\", \"{worker}\"]\nsize_law = \"fixed\"\nworkers = 1\nsockets = \"{path}/sockets\"\n{user}"
+    );
+    let settings = file(&folder, "suimon.toml", &settings);
+    let gateway = Gateway::start(&["--config", &settings, "--learned", "none"]);
+    let clients = gateway.clients;
+
+    let first =
+        ask(clients, b"GET /chairs/7?colour=red%20wine HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n");
+    assert!(first.starts_with("HTTP/1.1 200 "), "{first}");
+    assert!(first.contains("set-cookie: a=1") && first.contains("set-cookie: b=2"), "{first}");
+    assert!(first.contains(" 1 GET /chairs/7 red wine\n"), "{first}");
+    let head = ask(clients, b"HEAD / HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n");
+    assert!(head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"), "{head}");
+    assert_eq!(get(clients, "/broken").0, 503);
+    gateway.process.wait_err("no coffee left");
+
+    let body = "coffee ".repeat(150_000);
+    let head = "POST /echo HTTP/1.1\r\nHost: shop\r\nConnection: close\r\nContent-Type: application/octet-stream\r\n";
+    let answer = ask(clients, format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()).as_bytes());
+    assert!(answer.split_once("\r\n\r\n").unwrap().1 == body, "what came back is what was sent");
+
+    let (_, last) = get(clients, "/");
+    let process = |page: &str| page.lines().last().unwrap().split(' ').next().unwrap().to_owned();
+    assert_eq!(process(&last), process(&first), "one process answers all");
+    assert!(last.contains(" 5 GET /"), "{last}");
+    gateway.process.finish();
 }
 
 #[test]
