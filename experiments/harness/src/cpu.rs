@@ -16,13 +16,24 @@ pub(crate) fn process_time(pid: u32) -> Result<Duration> {
 
 /// Returns the processor time of all living threads of process `pid`, to the nanosecond.
 pub(crate) fn threads_time(pid: u32) -> Result<Duration> {
+    named_threads_time(pid, |_| true)
+}
+
+/// Returns that of the threads whose names are `wanted`.
+pub(crate) fn named_threads_time(pid: u32, wanted: impl Fn(&str) -> bool) -> Result<Duration> {
     let folder = format!("/proc/{pid}/task");
     let mut nanos = 0;
     for entry in fs::read_dir(&folder).trouble(&folder)? {
-        let path = entry.trouble(&folder)?.path().join("schedstat");
+        let path = entry.trouble(&folder)?.path();
         // A thread that has just ended no longer has a file.
-        let Ok(text) = fs::read_to_string(&path) else { continue };
-        nanos += text.split_whitespace().next().and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
+        let read = |name| fs::read_to_string(path.join(name)).unwrap_or_default();
+        if wanted(read("comm").trim_end()) {
+            nanos += read("schedstat")
+                .split_whitespace()
+                .next()
+                .and_then(|word| word.parse::<u64>().ok())
+                .unwrap_or(0);
+        }
     }
     Ok(Duration::from_nanos(nanos))
 }

@@ -28,6 +28,8 @@
 //! - [`workers_faults`]: `workers-faults`, what dying, hanging and growing workers cost visitors.
 //! - [`mediawiki`]: `mediawiki`, a wiki behind a pool of workers: whether it works, and whether
 //!   sessions finish when too many people come.
+//! - [`workers_cost`]: `workers-cost`, processor time per request before workers of PHP and Python,
+//!   beside nginx.
 //! - [`sim`]: `sim`, `suimon sim` with external laws and generated sites.
 //!
 //! Beneath them, on `suimon-process`: `cpu`, `machine`, `apps`, `gateways`, `crowd`,
@@ -81,6 +83,7 @@ mod waiting_cost;
 mod waiting_line;
 mod waiting_memory;
 mod workers;
+mod workers_cost;
 mod workers_faults;
 mod workers_papers;
 mod workers_real;
@@ -165,6 +168,8 @@ enum Experiment {
     MediaWiki(mediawiki::Options),
     #[command(name = "workers-faults")]
     WorkersFaults(workers_faults::Options),
+    #[command(name = "workers-cost")]
+    WorkersCost(workers_cost::Options),
     #[command(name = "workers-guard", hide = true)]
     WorkersGuard(workspace::GuardOptions),
     #[command(name = "proxy-cost-backend", hide = true)]
@@ -202,6 +207,7 @@ fn main() -> ExitCode {
         Experiment::WorkersReal(options) => workers_real::run(&options),
         Experiment::MediaWiki(options) => mediawiki::run(&options),
         Experiment::WorkersFaults(options) => workers_faults::run(options),
+        Experiment::WorkersCost(options) => workers_cost::run(options),
         Experiment::WorkersGuard(options) => workspace::guard(&options),
         Experiment::Sim(options) => return sim::run(&options),
         Experiment::Sqs(options) => sqs::run(options),

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -125,6 +126,29 @@ pub(crate) fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../apps/pool-shop")
 }
 
+/// Returns the versions of these programs, as they report them with an option each.
+pub(crate) fn versions(asked: &[(&str, &str)]) -> Vec<String> {
+    let said = |name: &str, option: &str| {
+        let output = Command::new(find(name).ok()?).arg(option).output().ok()?;
+        let text =
+            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        let words = text.split(|c: char| c.is_whitespace() || c == '/' || c == '-');
+        let version = words.filter(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+        version
+            .filter(|word| word.contains('.'))
+            .map(|version| format!("{name} {}", version.trim_end_matches(')')))
+            .next()
+    };
+    asked.iter().filter_map(|(name, option)| said(name, option)).collect()
+}
+
+/// Returns the processes beneath a gateway that end its workers if it is killed.
+pub(crate) fn guardians(gateway: u32) -> Result<Vec<u32>> {
+    let is_guardian =
+        |pid: &u32| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|it| it == "sh\n");
+    Ok(group::tree(gateway).trouble("the workers")?.into_iter().filter(is_guardian).collect())
+}
+
 impl Site<'_> {
     /// Starts a server with nginx in front and waits until it has answered with a page. `name`
     /// names its folder.
@@ -179,11 +203,7 @@ impl Site<'_> {
         let mut open = Open { front, root, besides: [root].into(), server: Some(group) };
         open.until_it_answers()?;
         open.until_it_rests()?;
-        // The one that ends the workers if the gateway is killed.
-        let is_guardian =
-            |pid: &u32| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|it| it == "sh\n");
-        let guardian = group::tree(root).trouble("the workers")?.into_iter().filter(is_guardian);
-        open.besides.extend(guardian);
+        open.besides.extend(guardians(root)?);
         Ok(open)
     }
 

@@ -14,7 +14,6 @@ mod wiki;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write as _;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -25,11 +24,10 @@ use crate::common::{Common, CommonOptions};
 use crate::cpu::{CoreTimes, CoreUse};
 use crate::crowd::Crowd;
 use crate::data;
-use crate::gateways::find;
 use crate::machine::Machine;
 use crate::mariadb::MariaDb;
 use crate::trouble::{Result, While, failed};
-use crate::workers::{Seen, Watch};
+use crate::workers::{self, Seen, Watch};
 use crate::workspace::Workspace;
 use load::{Arrivals, journey};
 use serve::{Open, Server, Told};
@@ -292,19 +290,10 @@ impl Site<'_> {
 
 /// Returns the versions of the programs, as they report them.
 fn versions() -> Vec<String> {
-    let said = |name: &str, option: &str| {
-        let output = Command::new(find(name).ok()?).arg(option).output().ok()?;
-        let text =
-            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-        let words = text.split(|c: char| c.is_whitespace() || c == '/' || c == '-');
-        let version =
-            words.filter(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('.'));
-        version.map(|version| format!("{name} {version}")).next()
-    };
-    let asked = [("php-cgi", "-v"), ("nginx", "-v"), ("mariadbd", "--version")];
     let mediawiki = fs::read_to_string(wiki::root().join("includes/Defines.php")).ok().and_then(|text| {
         let behind = text.split("'MW_VERSION', '").nth(1)?;
         Some(format!("MediaWiki {}", behind.split('\'').next()?))
     });
-    mediawiki.into_iter().chain(asked.into_iter().filter_map(|(name, option)| said(name, option))).collect()
+    let others = workers::versions(&[("php-cgi", "-v"), ("nginx", "-v"), ("mariadbd", "--version")]);
+    mediawiki.into_iter().chain(others).collect()
 }

@@ -12,41 +12,68 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::LocalSet;
 
-use super::backend::BODY_BYTES;
+use super::own;
+use crate::common::Common;
 use crate::trouble::{Result, While};
 
-/// The longest answer.
-const ANSWER_BYTES_MAX: usize = 16 << 10;
+/// The longest head of an answer.
+const HEAD_BYTES_MAX: usize = 16 << 10;
 /// The most headers of an answer.
 const HEADERS_MAX: usize = 64;
+/// How long a load may take beyond its time.
+const OVERTIME: Duration = Duration::from_secs(15);
 
-/// The load of proxy-cost.
-#[derive(Args, Debug)]
+/// The load of proxy-cost and of workers-cost.
+#[derive(Args, Clone, Debug)]
 pub(crate) struct LoadOptions {
     #[arg(long)]
-    to: SocketAddr,
+    pub(crate) to: SocketAddr,
+    /// What is asked for: path and query.
     #[arg(long)]
-    seconds: f64,
+    pub(crate) page: String,
+    /// Bytes of a good answer's body.
     #[arg(long)]
-    connections: u32,
+    pub(crate) body: usize,
     #[arg(long)]
-    strangers: bool,
+    pub(crate) seconds: f64,
+    #[arg(long)]
+    pub(crate) connections: u32,
+    /// Send no cookie.
+    #[arg(long)]
+    pub(crate) strangers: bool,
 }
 
 /// The results.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Load {
+pub(crate) struct Load {
     /// Answers with status 200 and the whole body.
-    pub(super) requests: u64,
+    pub(crate) requests: u64,
     /// Other answers, and connections that broke.
-    pub(super) errors: u64,
-    pub(super) seconds: f64,
-    pub(super) latency_p50_us: f64,
-    pub(super) latency_p99_us: f64,
+    pub(crate) errors: u64,
+    pub(crate) seconds: f64,
+    pub(crate) latency_p50_us: f64,
+    pub(crate) latency_p99_us: f64,
+}
+
+impl LoadOptions {
+    /// Plays it in a process of its own, on the load's core.
+    pub(crate) fn play(&self, common: &Common) -> Result<Load> {
+        let LoadOptions { to, page, body, seconds, connections, strangers } = self;
+        let mut words: Vec<String> = ["proxy-cost-load", "--to"].map(String::from).into();
+        words.extend([to.to_string(), "--page".into(), page.clone(), "--body".into(), body.to_string()]);
+        words.extend(["--seconds".into(), seconds.to_string()]);
+        words.extend(["--connections".into(), connections.to_string()]);
+        if *strangers {
+            words.push("--strangers".into());
+        }
+        let mut load = own(common, "load", &words)?;
+        load.wait(Duration::from_secs_f64(*seconds) + OVERTIME)?;
+        serde_json::from_str(&load.said()).trouble(format!("what the load says\n{}", load.last_words()))
+    }
 }
 
 impl Load {
-    pub(super) fn requests_per_s(&self) -> f64 {
+    pub(crate) fn requests_per_s(&self) -> f64 {
         self.requests as f64 / self.seconds
     }
 }
@@ -69,8 +96,8 @@ pub(crate) fn run(options: &LoadOptions) -> Result<bool> {
     local.block_on(&runtime, async {
         let asking: Vec<_> = (0..options.connections)
             .map(|number| {
-                let request = request(options, number);
-                tokio::task::spawn_local(keep_asking(options.to, request, until, Rc::clone(&counts)))
+                let asks = Asks { to: options.to, request: request(options, number), body: options.body };
+                tokio::task::spawn_local(keep_asking(asks, until, Rc::clone(&counts)))
             })
             .collect();
         for task in asking {
@@ -93,14 +120,23 @@ pub(crate) fn run(options: &LoadOptions) -> Result<bool> {
 fn request(options: &LoadOptions, number: u32) -> Vec<u8> {
     let cookie =
         if options.strangers { String::new() } else { format!("Cookie: JSESSIONID={number:032X}\r\n") };
-    format!("GET /page HTTP/1.1\r\nHost: {}\r\nUser-Agent: load\r\nAccept: */*\r\n{cookie}\r\n", options.to)
+    let LoadOptions { to, page, .. } = options;
+    format!("GET {page} HTTP/1.1\r\nHost: {to}\r\nUser-Agent: load\r\nAccept: */*\r\n{cookie}\r\n")
         .into_bytes()
 }
 
-async fn keep_asking(to: SocketAddr, request: Vec<u8>, until: Instant, counts: Rc<RefCell<Counts>>) {
-    let mut bytes = vec![0; ANSWER_BYTES_MAX];
+/// What a connection asks for.
+struct Asks {
+    to: SocketAddr,
+    request: Vec<u8>,
+    /// Bytes of a good answer's body.
+    body: usize,
+}
+
+async fn keep_asking(asks: Asks, until: Instant, counts: Rc<RefCell<Counts>>) {
+    let mut bytes = vec![0; HEAD_BYTES_MAX + asks.body];
     while Instant::now() < until {
-        let Ok(mut stream) = TcpStream::connect(to).await else {
+        let Ok(mut stream) = TcpStream::connect(asks.to).await else {
             counts.borrow_mut().errors += 1;
             tokio::time::sleep(Duration::from_millis(10)).await;
             continue;
@@ -108,7 +144,7 @@ async fn keep_asking(to: SocketAddr, request: Vec<u8>, until: Instant, counts: R
         let _ = stream.set_nodelay(true);
         while Instant::now() < until {
             let asked = Instant::now();
-            match ask(&mut stream, &request, &mut bytes).await {
+            match asks.ask(&mut stream, &mut bytes).await {
                 Some(true) => counts.borrow_mut().latencies_us.push(asked.elapsed().as_secs_f64() * 1e6),
                 Some(false) => counts.borrow_mut().errors += 1,
                 None => {
@@ -120,40 +156,42 @@ async fn keep_asking(to: SocketAddr, request: Vec<u8>, until: Instant, counts: R
     }
 }
 
-/// Returns whether the answer is the expected one; `None` if the connection can no longer be used.
-async fn ask(stream: &mut TcpStream, request: &[u8], bytes: &mut [u8]) -> Option<bool> {
-    stream.write_all(request).await.ok()?;
-    let mut filled = 0;
-    let mut wanted = None;
-    loop {
-        let read = stream.read(&mut bytes[filled..]).await.ok().filter(|read| *read > 0)?;
-        filled += read;
-        if wanted.is_none() {
-            wanted = head(&bytes[..filled])?;
-        }
-        if let Some((good, length)) = wanted {
-            if filled == length {
-                return Some(good);
+impl Asks {
+    /// Returns whether the answer is the expected one; `None` if the connection can no longer be used.
+    async fn ask(&self, stream: &mut TcpStream, bytes: &mut [u8]) -> Option<bool> {
+        stream.write_all(&self.request).await.ok()?;
+        let mut filled = 0;
+        let mut wanted = None;
+        loop {
+            let read = stream.read(&mut bytes[filled..]).await.ok().filter(|read| *read > 0)?;
+            filled += read;
+            if wanted.is_none() {
+                wanted = head(&bytes[..filled], self.body)?;
             }
-            if filled > length {
+            if let Some((good, length)) = wanted {
+                if filled == length {
+                    return Some(good);
+                }
+                if filled > length {
+                    return None;
+                }
+            }
+            if filled == bytes.len() {
                 return None;
             }
-        }
-        if filled == bytes.len() {
-            return None;
         }
     }
 }
 
-/// Returns whether the answer is good and how long all of it is: `Some(None)` if the head is
-/// incomplete, `None` if it is invalid.
-fn head(bytes: &[u8]) -> Option<Option<(bool, usize)>> {
+/// Returns whether the answer is good, with a body of `wanted` bytes, and how long all of it is:
+/// `Some(None)` if the head is incomplete, `None` if it is invalid.
+fn head(bytes: &[u8], wanted: usize) -> Option<Option<(bool, usize)>> {
     let mut lines = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut response = httparse::Response::new(&mut lines);
     let httparse::Status::Complete(length) = response.parse(bytes).ok()? else { return Some(None) };
     let body = response.headers.iter().find(|header| header.name.eq_ignore_ascii_case("content-length"))?;
     let body: usize = std::str::from_utf8(body.value).ok()?.parse().ok()?;
-    Some(Some((response.code == Some(200) && body == BODY_BYTES, length + body)))
+    Some(Some((response.code == Some(200) && body == wanted, length + body)))
 }
 
 #[cfg(test)]
@@ -163,10 +201,10 @@ mod tests {
     #[test]
     fn an_answer_is_as_long_as_it_says() {
         let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 1024\r\n\r\n";
-        assert_eq!(head(answer), Some(Some((true, answer.len() + 1024))));
-        assert_eq!(head(&answer[..20]), Some(None));
+        assert_eq!(head(answer, 1024), Some(Some((true, answer.len() + 1024))));
+        assert_eq!(head(&answer[..20], 1024), Some(None));
         let refusal = b"HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\n";
-        assert_eq!(head(refusal), Some(Some((false, refusal.len() + 2))));
-        assert_eq!(head(b"SSH-2.0\r\n\r\n"), None);
+        assert_eq!(head(refusal, 1024), Some(Some((false, refusal.len() + 2))));
+        assert_eq!(head(b"SSH-2.0\r\n\r\n", 1024), None);
     }
 }

@@ -33,9 +33,8 @@ use contestants::Contestant;
 
 pub(crate) use backend::BackendOptions;
 pub(crate) use backend::run as run_backend;
-use load::Load;
-pub(crate) use load::LoadOptions;
 pub(crate) use load::run as run_load;
+pub(crate) use load::{Load, LoadOptions};
 
 const NAME: &str = "proxy-cost";
 /// The most that Suimon may cost, as a multiple of HAProxy's cost.
@@ -44,8 +43,6 @@ const RATIO_MAX: f64 = 1.3;
 const FOREIGN_MAX: f64 = 0.15;
 /// To get enough quiet rounds, at most this many times as many are played.
 const ROUNDS_FACTOR: u32 = 2;
-/// How long a load may take beyond its time.
-const OVERTIME: Duration = Duration::from_secs(15);
 /// How long the backend may take to listen.
 const START_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -161,9 +158,12 @@ fn start_all(
 }
 
 /// Starts this program again with other arguments, on the load's core.
-fn own(common: &Common, name: &str, words: &[&str]) -> Result<Running> {
+fn own(common: &Common, name: &str, words: &[impl ToString]) -> Result<Running> {
     let program = std::env::current_exe().trouble("this program cannot find itself")?;
-    Ok(Program::new(name, program).cores(&[common.load_core]).args(words).start(&common.scratch)?)
+    Ok(Program::new(name, program)
+        .cores(&[common.load_core])
+        .args(words.iter().map(ToString::to_string))
+        .start(&common.scratch)?)
 }
 
 fn measure(common: &Common, options: &Options, gateways: &[(Contestant, Gateway)]) -> Result<Data> {
@@ -175,9 +175,7 @@ fn measure(common: &Common, options: &Options, gateways: &[(Contestant, Gateway)
     }
     for round in 1..=options.rounds * ROUNDS_FACTOR {
         let mut order: Vec<&(Contestant, Gateway)> = gateways.iter().collect();
-        for last in (1..order.len()).rev() {
-            order.swap(last, (rng.between(0.0, (last + 1) as f64) as usize).min(last));
-        }
+        shuffle(&mut rng, &mut order);
         for (contestant, gateway) in order {
             let played = play(common, options, round, *contestant, gateway)?;
             eprintln!(
@@ -213,6 +211,13 @@ fn measure(common: &Common, options: &Options, gateways: &[(Contestant, Gateway)
     })
 }
 
+/// Puts them into a random order.
+pub(crate) fn shuffle<T>(rng: &mut Rng, order: &mut [T]) {
+    for last in (1..order.len()).rev() {
+        order.swap(last, (rng.between(0.0, (last + 1) as f64) as usize).min(last));
+    }
+}
+
 fn play(
     common: &Common,
     options: &Options,
@@ -241,17 +246,15 @@ fn play(
 }
 
 fn put_under_load(common: &Common, options: &Options, to: SocketAddr) -> Result<Load> {
-    let (to, seconds, connections) =
-        (to.to_string(), options.seconds.to_string(), options.connections.to_string());
-    let mut words =
-        vec!["proxy-cost-load", "--to", &to, "--seconds", &seconds, "--connections", &connections];
-    if options.strangers {
-        words.push("--strangers");
-    }
-    let mut load = own(common, "load", &words)?;
-    let patience = Duration::from_secs_f64(options.seconds) + OVERTIME;
-    load.wait(patience)?;
-    serde_json::from_str(&load.said()).trouble(format!("what the load says\n{}", load.last_words()))
+    let load = LoadOptions {
+        to,
+        page: "/page".to_string(),
+        body: backend::BODY_BYTES,
+        seconds: options.seconds,
+        connections: options.connections,
+        strangers: options.strangers,
+    };
+    load.play(common)
 }
 
 fn summary(proxy: Contestant, rounds: &[Round], wanted: u32) -> Summary {

@@ -27,8 +27,7 @@ use crate::database::Database;
 use crate::machine::Machine;
 use crate::memory_group::MemoryGroup;
 use crate::trouble::{Result, Trouble};
-use crate::workers::{Language, Server, sources};
-use crate::workers_real::versions;
+use crate::workers::{Language, Server, sources, versions};
 use crate::workspace::Workspace;
 use fault::Fault;
 use place::Place;
@@ -151,7 +150,7 @@ fn measure(common: &Common, options: &Options) -> Result<Data> {
         experiment: NAME.to_string(),
         machine: common.machine.clone(),
         seed: common.seed,
-        versions: versions(),
+        versions: versions(&[("php-cgi", "-v"), ("nginx", "-v"), ("psql", "-V")]),
         work: place::WORK,
         wait_ms: place::WAIT.as_millis() as u32,
         capacity_per_s,

@@ -10,7 +10,6 @@ mod load;
 mod tell;
 
 use std::fs;
-use std::process::Command;
 use std::time::Duration;
 
 use clap::Args;
@@ -22,10 +21,9 @@ use crate::cpu::{CoreTimes, CoreUse};
 use crate::crowd::Crowd;
 use crate::data;
 use crate::database::Database;
-use crate::gateways::find;
 use crate::machine::Machine;
 use crate::trouble::{Result, Trouble, While, failed};
-use crate::workers::{Language, Open, Seen, Server, Site, Watch, sources};
+use crate::workers::{Language, Open, Seen, Server, Site, Watch, sources, versions};
 use crate::workspace::Workspace;
 use load::Load;
 
@@ -242,7 +240,13 @@ fn measure(common: &Common, options: &Options) -> Result<Data> {
         experiment: NAME.to_string(),
         machine: common.machine.clone(),
         seed: common.seed,
-        versions: versions(),
+        versions: versions(&[
+            ("php-cgi", "-v"),
+            ("gunicorn", "--version"),
+            ("uwsgi", "--version"),
+            ("nginx", "-v"),
+            ("psql", "-V"),
+        ]),
         work: options.work,
         wait_ms: options.wait_ms,
         patience_s: plan.patience_s,
@@ -415,29 +419,6 @@ fn play(
     })?;
     let Some(core) = core else { return failed("the crowd ended before it was measured") };
     Ok((report, watch.seen(), core.until(&CoreTimes::now(common.app_core)?)))
-}
-
-/// Returns the versions of the servers, as they report them.
-pub(crate) fn versions() -> Vec<String> {
-    let said = |name: &str, option: &str| {
-        let output = Command::new(find(name).ok()?).arg(option).output().ok()?;
-        let text =
-            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-        let words = text.split(|c: char| c.is_whitespace() || c == '/' || c == '-');
-        let version = words.filter(|word| word.starts_with(|c: char| c.is_ascii_digit()));
-        version
-            .filter(|word| word.contains('.'))
-            .map(|version| format!("{name} {}", version.trim_end_matches(')')))
-            .next()
-    };
-    let asked = [
-        ("php-cgi", "-v"),
-        ("gunicorn", "--version"),
-        ("uwsgi", "--version"),
-        ("nginx", "-v"),
-        ("psql", "-V"),
-    ];
-    asked.into_iter().filter_map(|(name, option)| said(name, option)).collect()
 }
 
 #[cfg(test)]
