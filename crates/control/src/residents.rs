@@ -567,14 +567,14 @@ impl Residents {
 
     /// (4) and (5)
     fn next(&mut self) -> Option<u32> {
-        let n = self.middle.n;
+        let (n, least) = (self.middle.n, self.params.least.max(1));
         let more = (self.right.is_none() && n < self.limit()).then(|| self.more_than(n));
-        let fewer = (self.left.is_none() && n > 1)
-            .then(|| ((f64::from(n) / self.step).round() as u32).clamp(1, n - 1));
+        let fewer = (self.left.is_none() && n > least)
+            .then(|| ((f64::from(n) / self.step).round() as u32).clamp(least, n - 1));
         if let Some(left) = self.left.filter(|_| self.is_between && self.right.is_none()) {
             self.is_between = false;
             let between = (f64::from(left.n) * f64::from(n)).sqrt().round() as u32;
-            if left.n < between && between < n {
+            if left.n.max(least - 1) < between && between < n {
                 return Some(between);
             }
         }
@@ -584,7 +584,7 @@ impl Residents {
         }
         self.refines += 1;
         let vertex = vertex(self.left?.position(), self.middle.position(), self.right?.position())?;
-        let next = (exp(vertex).round() as u32).min(self.limit());
+        let next = (exp(vertex).round() as u32).max(least).min(self.limit());
         let is_far = |other: u32| (vertex - ln(f64::from(other))).abs() >= REFINE_LEAST && next != other;
         (is_far(n) && is_far(self.left?.n) && is_far(self.right?.n)).then_some(next)
     }

@@ -147,7 +147,7 @@ impl Pool {
         let params = ResidentParams {
             initial: setup.workers,
             is_known: setup.is_known,
-            least: (2 * cores + 1).min(setup.workers),
+            least: 1,
             most: setup.most,
             cores,
         };

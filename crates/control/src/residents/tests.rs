@@ -193,7 +193,7 @@ fn in_a_steady_state_it_moves_once_a_dwell_at_most() {
 #[test]
 fn a_database_that_serializes_is_given_few() {
     let serial = |n: u32, _: f64| smooth(f64::from(n) / 0.12, 10.0 / (1.0 + 0.03 * f64::from(n)));
-    let (share, told) = share_of_best(serial, shared(2), (120, 900));
+    let (share, told) = share_of_best(serial, ResidentParams { least: 1, ..shared(2) }, (120, 900));
     assert!(share >= 0.94, "{share}, {told}");
 }
 
@@ -480,5 +480,15 @@ fn an_application_that_fails_moves_nothing() {
             ..ResidentSample::default()
         };
         assert_eq!(law.on_tick(Instant::ORIGIN + Duration::from_secs(second), 1.0, &sample), None);
+    }
+}
+
+#[test]
+fn no_trial_goes_below_the_least() {
+    // One core that four workers keep busy.
+    let mut law = Residents::new(ResidentParams { initial: 16, least: 16, ..shared(1) });
+    for second in (0..600).step_by(10) {
+        let wanted = rush(&mut law, second, 10, |n| (0.04 * f64::from(n)).max(0.15));
+        assert!(wanted >= 16, "{wanted} at {second} s");
     }
 }
