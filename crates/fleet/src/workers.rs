@@ -370,6 +370,11 @@ impl Workers {
         })
     }
 
+    /// Returns whether the last start failed.
+    pub fn fails_to_start(&self) -> bool {
+        self.starts.failures() > 0
+    }
+
     /// Returns that starts fail, if so many have failed in a row and no worker is ready.
     pub fn unhealthy(&self) -> Option<Unhealthy> {
         let is_unhealthy = self.starts.are_hopeless() && self.table.count().ready() == 0;

@@ -1,6 +1,7 @@
 //! The right to use a worker for one request.
 
 use super::Pool;
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use std::sync::Arc;
 use suimon_fleet::workers::{Release, WorkerId};
 use suimon_params::upstream::NodeAddress;
@@ -32,6 +33,17 @@ impl Lease {
     /// Returns which worker it is.
     pub fn worker(&self) -> WorkerId {
         self.worker
+    }
+
+    /// Returns whether the worker's process lives: the pool hears of a death a moment later.
+    pub fn is_alive(&self) -> bool {
+        let Some(pid) = self.pool.state().processes.get(&self.worker).map(|process| process.pid) else {
+            return false;
+        };
+        let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return false };
+        // Whoever is dead is not reaped by looking.
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        matches!(waitid(WaitId::Pid(pid), options), Ok(None))
     }
 
     /// Says that from now on nobody counts the request among those that are let in, although the

@@ -51,6 +51,10 @@ use suimon_params::upstream::NodeAddress;
 use tokio::sync::{Notify, watch};
 use trace::{Trace, UNABLE, UNGUARDED};
 
+/// The longest that a pool without a worker waits for the first one that starts after the last has
+/// gone, before it counts as down.
+const RETURNS_WITHIN: Duration = Duration::from_secs(5);
+
 /// Workers that run the same program. All clones share them.
 #[derive(Clone)]
 pub struct Pool {
@@ -85,6 +89,8 @@ struct State {
     unguarded: Option<String>,
     /// Whether memory has no room for all that are wanted, as was told.
     lacks_room: bool,
+    /// When the last worker went that took requests; `None`: there was never one.
+    down_since: Option<Instant>,
 }
 
 /// A worker's process.
@@ -111,6 +117,7 @@ impl Pool {
             unable: None,
             unguarded: None,
             lacks_room: false,
+            down_since: None,
         };
         let (params, state) = (Arc::new(params), Mutex::new(state));
         let (hurry, count, gated) = (Notify::new(), watch::Sender::default(), watch::Sender::default());
@@ -174,6 +181,17 @@ impl Pool {
     /// Returns how many workers are in which state.
     pub fn count(&self) -> WorkersCount {
         self.state().workers.count()
+    }
+
+    /// Returns whether no worker takes requests, and none is about to: one that starts in place of the
+    /// last is there in a moment, unless such starts fail or take long.
+    pub fn is_down(&self) -> bool {
+        let (state, now) = (self.state(), self.now());
+        let count = state.workers.count();
+        let returns = count.starting > 0
+            && !state.workers.fails_to_start()
+            && state.down_since.is_some_and(|since| now.since(since) < RETURNS_WITHIN);
+        count.is_down() && !returns
     }
 
     /// Returns what has happened since the pool began.
@@ -253,8 +271,12 @@ impl Pool {
     /// Tells the workers something, and wakes the supervisor if there is something for it to do.
     fn change(&self, tell: impl FnOnce(&mut State, Instant)) {
         let is_due = {
-            let mut state = self.state();
-            tell(&mut state, self.now());
+            let (mut state, now) = (self.state(), self.now());
+            let was_down = state.workers.count().is_down();
+            tell(&mut state, now);
+            if !was_down && state.workers.count().is_down() {
+                state.down_since = Some(now);
+            }
             let due = state.workers.poll_timeout();
             state.workers.has_output()
                 || due.is_some_and(|due| due < state.sleeps_until)

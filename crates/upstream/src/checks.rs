@@ -13,7 +13,6 @@ use http::{Method, Request, StatusCode, response};
 use std::sync::Arc;
 use std::time::Duration;
 use suimon_fleet::Checked;
-use suimon_fleet::workers::WorkersCount;
 use suimon_model::NodeId;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -102,7 +101,7 @@ impl Drop for CheckResult {
 async fn look(node: &Node, shared: &Shared, must_answer: bool) -> Checked {
     if let Some(workers) = node.pool.workers() {
         // They are watched by their pool.
-        return checked(workers.pool.count());
+        return if workers.pool.is_down() { Checked::Unreached } else { Checked::Answered };
     }
     let timeout = shared.params.health.timeout;
     let until = Instant::now() + timeout;
@@ -132,13 +131,6 @@ async fn look(node: &Node, shared: &Shared, must_answer: bool) -> Checked {
         Ok(Err(UpstreamErrorKind::BrokenBeforeHead)) => Checked::Closed,
         _ => otherwise,
     }
-}
-
-/// Returns what a check of a pool with these workers finds. One that is set aside after a cancelled
-/// request is asked whether it takes requests: until it has not answered in time, that says nothing
-/// of the application.
-fn checked(count: WorkersCount) -> Checked {
-    if count.is_down() { Checked::Unreached } else { Checked::Answered }
 }
 
 /// Sends a check's request over a connection of its own, and returns the head of the answer.
@@ -176,19 +168,4 @@ async fn ask(
 
 pub(super) fn is_well(status: StatusCode) -> bool {
     status.is_success() || status.is_redirection()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_pool_is_down_when_no_worker_can_take_requests_and_none_is_asked() {
-        let of = |count| checked(count);
-        let none = WorkersCount::default();
-        assert_eq!(of(WorkersCount { starting: 1, stopping: 2, ..none }), Checked::Unreached);
-        assert_eq!(of(WorkersCount { busy: 1, ..none }), Checked::Answered);
-        assert_eq!(of(WorkersCount { idle: 1, ..none }), Checked::Answered);
-        assert_eq!(of(WorkersCount { unsure: 2, stopping: 2, ..none }), Checked::Answered);
-    }
 }

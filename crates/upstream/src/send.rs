@@ -168,7 +168,7 @@ async fn open(
             Ok((Link::FastCgi(FastCgi::new(stream, &node.params, head_max, timeout)), false))
         }
         Pool::Workers(workers) => {
-            let (stream, worker) = Box::pin(workers.open(&node.connector, is_ungated)).await?;
+            let (stream, worker) = Box::pin(workers.open(&node.connector, is_ungated, fresh)).await?;
             guard.worker = Some(worker);
             let link = if workers.programs.is_some() {
                 Link::FastCgi(FastCgi::new(stream, &node.params, head_max, timeout))

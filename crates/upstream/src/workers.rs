@@ -10,7 +10,7 @@ use http::header::{CONNECTION, HOST, HeaderValue, USER_AGENT};
 use http::request::Parts;
 use http::{Method, Request};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use suimon_fastcgi::management;
 use suimon_params::upstream::{NodeAddress, NodeParams, WorkersNodeParams};
 use suimon_pool::{Lease, Pool, WorkerCheck};
@@ -43,15 +43,17 @@ impl Workers {
         Workers { pool, programs: programs.map(Arc::new), ready_path: params.ready_path.clone() }
     }
 
-    /// Takes an idle worker and connects to it.
+    /// Takes an idle worker and connects to it. `lives`: one that is not dead without the pool having
+    /// heard of it, as all may be that were killed together with the one that was tried first.
     pub(super) async fn open(
         &self,
         connector: &Connector,
         passes: bool,
+        lives: bool,
     ) -> Result<(Stream, Lease), ConnectError> {
         let mut last = None;
         for _ in 0..TRIES_MAX {
-            let Some(lease) = self.pool.take_within(connector.timeout(), passes).await else { break };
+            let Some(lease) = self.take(connector.timeout(), passes, lives).await else { break };
             match connector.connect_to(lease.address()).await {
                 Ok(stream) => return Ok((stream, lease)),
                 // It has just died; the pool hears of it. Without a descriptor none can be reached.
@@ -62,13 +64,25 @@ impl Workers {
                 Err(error) => last = Some(error),
             }
         }
-        let (kind, detail) = if self.pool.count().is_down() {
+        let (kind, detail) = if self.pool.is_down() {
             (UpstreamErrorKind::NoNode, "no worker is ready")
         } else {
             // That all are busy says nothing of the application.
             (UpstreamErrorKind::GatewayFull, "no worker was free in time")
         };
         Err(last.unwrap_or(ConnectError { kind, detail, cause: None }))
+    }
+
+    async fn take(&self, within: Duration, passes: bool, lives: bool) -> Option<Lease> {
+        let until = Instant::now() + within;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let lease = self.pool.take_within(left, passes).await?;
+            // A dead one is not idle any more once it is dropped.
+            if !lives || lease.is_alive() {
+                return Some(lease);
+            }
+        }
     }
 
     /// Starts, replaces and ends workers until `shutdown` is done and all have ended.

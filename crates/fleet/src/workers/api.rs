@@ -46,7 +46,7 @@ impl Default for WorkersParams {
             requests_max: None,
             age_max: None,
             memory_max: None,
-            memory_age: Duration::from_secs(60),
+            memory_age: Duration::from_secs(10),
             seed: 1,
         }
     }

@@ -28,13 +28,35 @@ async fn all_that_are_killed_at_once_are_replaced() {
     running.pool.set_wanted(4, "a test");
     running.until(|count| count.idle == 4).await;
     let leases: Vec<_> = std::iter::from_fn(|| running.pool.take(false)).collect();
+    assert!(leases.iter().all(Lease::is_alive));
     let pids = running.pids();
     pids.iter().for_each(|pid| kill(*pid, Signal::KILL));
     let is_new = || running.pids().len() == 4 && !running.pids().iter().any(|pid| pids.contains(pid));
     until(|| format!("{:?}", running.pool.status()), is_new).await;
     running.until(|count| count.idle == 4).await;
+    assert!(!leases.iter().any(Lease::is_alive));
     drop(leases);
     assert_eq!(running.pool.count(), WorkersCount { idle: 4, ..WorkersCount::default() });
+    running.end().await;
+}
+
+#[tokio::test]
+async fn a_pool_is_not_down_while_those_start_that_replace_its_dead() {
+    // The second one waits until it may be ready, and the third one fails.
+    let script = "echo >> $FOLDER/starts; case $(wc -l < $FOLDER/starts) in
+        2) until [ -e $FOLDER/go ]; do sleep 0.01; done; exit 1 ;; 3) exit 1 ;; esac
+        touch $SOCKET.ready; exec sleep 1000";
+    let running = run_with(script, |params| params.workers.back_off = Duration::from_secs(60));
+    assert!(running.pool.is_down(), "there was none yet");
+    running.pool.set_wanted(1, "a test");
+    running.until(|count| count.idle == 1).await;
+    // It has served, so that its start was no failure.
+    running.pool.take(false).unwrap().done();
+    kill(running.pids()[0], Signal::KILL);
+    running.until(|count| count.starting == 1).await;
+    assert!(!running.pool.is_down());
+    fs::write(running.folder.path().join("go"), "").unwrap();
+    until(String::new, || running.pool.is_down()).await;
     running.end().await;
 }
 

@@ -57,6 +57,7 @@ async fn one_whose_request_was_cancelled_is_used_again_once_it_says_that_it_is_i
     fs::remove_file(&ready).unwrap();
     drop(lease);
     assert_eq!(running.pool.count().unsure, 1);
+    assert!(!running.pool.is_down(), "that says nothing of the application");
     assert!(running.pool.take(false).is_none());
     fs::write(&ready, "").unwrap();
     running.until(|count| count.idle == 1).await;

@@ -120,7 +120,7 @@ pub(super) const POOL: Section = Section {
             "worker_memory_max",
             Size(MIB, 4096 * GIB),
             Unset { means: "none is replaced for its memory", example: "\"256MiB\"" },
-            "Memory (proportional set size) above which a worker is replaced.",
+            "Memory (proportional set size) above which a worker is replaced, though not in its first ten seconds.",
         ),
     ],
 };
