@@ -28,6 +28,9 @@ pub struct Params {
     pub session_idle: Duration,
     /// The most recent decision records kept for [`Snapshot`].
     pub decisions_max: usize,
+    /// Whether a law finds how many workers the application needs. Then a route of which nothing is
+    /// learned may have all of them at once: they are what protects the application.
+    pub finds_workers: bool,
 }
 
 suimon_model::saved_struct!(Params {
@@ -41,6 +44,7 @@ suimon_model::saved_struct!(Params {
     sessions_max,
     session_idle,
     decisions_max,
+    finds_workers,
 });
 
 impl Default for Params {
@@ -56,6 +60,7 @@ impl Default for Params {
             sessions_max: 200_000,
             session_idle: Duration::from_secs(1800),
             decisions_max: 256,
+            finds_workers: false,
         }
     }
 }

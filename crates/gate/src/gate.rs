@@ -143,6 +143,7 @@ impl Gate {
         let fixed = mode.fixed();
         self.law.add_route(now, fixed);
         self.visits.add_route();
+        self.begin_with_workers();
         id
     }
 
@@ -179,6 +180,7 @@ impl Gate {
         let fixed = mode.fixed();
         self.law.renew_route(now, route, fixed, &self.meters[index]);
         self.visits.renew_route(route);
+        self.begin_with_workers();
     }
 
     /// Declares a kind of session and returns its id; ids count up from 0. The caller bounds how

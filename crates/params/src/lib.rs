@@ -88,7 +88,11 @@ impl Params {
             lease: LeaseParams { secure: wanted.lease.secure, issued: wanted.lease.issued, ..lease },
             learned_file,
             record,
-            gate: suimon_gate::Params { seed: self.gate.seed, ..wanted.gate },
+            gate: suimon_gate::Params {
+                seed: self.gate.seed,
+                finds_workers: self.gate.finds_workers,
+                ..wanted.gate
+            },
             limits: Limits {
                 connections: limits.connections,
                 slow_uploads: limits.slow_uploads,

@@ -194,6 +194,15 @@ impl Pool {
         count.is_down() && !returns
     }
 
+    /// Waits until a worker's process has ended, but no longer than `within`.
+    pub async fn ended(&self, worker: WorkerId, within: Duration) {
+        let mut counts = self.watch();
+        let ended =
+            async { while self.state().processes.contains_key(&worker) && counts.changed().await.is_ok() {} };
+        // Who lives on is waited for in vain.
+        let _ = tokio::time::timeout(within, ended).await;
+    }
+
     /// Returns what has happened since the pool began.
     pub fn totals(&self) -> WorkersTotals {
         self.state().workers.totals()

@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
-use suimon_control::{PaperRouteParams, PaperSessionParams, RouteLawKind, SessionLawKind};
+use suimon_control::{PaperRouteParams, PaperSessionParams, RouteLawKind, SessionLawKind, SizeLawKind};
 use suimon_gate::{KindMode, KindParams, QueueOrder, RouteMode};
 use suimon_model::Limit;
 use suimon_params::upstream::{
@@ -441,7 +441,14 @@ fn gate(sections: &Sections, faults: &mut Faults) -> suimon_gate::Params {
         sessions_max: gate.size("sessions_max"),
         session_idle: gate.time("session_idle"),
         decisions_max: gate.size("decisions_max"),
+        finds_workers: finds_workers(sections),
     }
+}
+
+/// Returns whether a law finds how many workers there are, if there is a pool of them.
+fn finds_workers(sections: &Sections) -> bool {
+    let pool = sections.repeated("pool").first();
+    pool.is_some_and(|pool| pool.choice("size_law", SizeLawKind::of) == SizeLawKind::Measured)
 }
 
 /// Returns the cores of this machine, which is where the application often is, and else a

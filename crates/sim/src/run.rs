@@ -17,6 +17,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::iter::Peekable;
 use std::sync::Arc;
+use suimon_control::SizeLawKind;
 use suimon_fleet::Fleet;
 use suimon_gate::{Gate, Knowledge, Output, Permit, RouteMode, Start};
 use suimon_model::{
@@ -504,7 +505,9 @@ impl<'a> Run<'a> {
 fn gate(scenario: &Scenario, seed: u64, laws: &Laws, cpu: &Utilisation) -> (Gate, usize) {
     let now = Instant::ORIGIN;
     let setup = &scenario.gate;
-    let params = suimon_gate::Params { seed, ..setup.params.clone() };
+    let law = scenario.pool.as_ref().and_then(|pool| pool.law);
+    let finds_workers = law == Some(SizeLawKind::Measured);
+    let params = suimon_gate::Params { seed, finds_workers, ..setup.params.clone() };
     let cores = params.cores;
     let sessions_per_second = scenario.bound(Duration::ZERO);
     let site = Site { cores, cpu: cpu.clone(), sessions_per_second, kinds: setup.kinds.len() };

@@ -18,9 +18,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use suimon_model::NodeId;
+use suimon_pool::Lease;
 
 /// The most tries for one request.
 pub const TRIES_MAX: u32 = 3;
+/// The longest that a request waits, before it is sent again, for the end of the worker that lost it.
+const DEATH_WITHIN: Duration = Duration::from_millis(250);
 
 /// A request under way. It is small: its state is on the heap.
 pub type Sending = Pin<Box<dyn Future<Output = Result<Response<UpstreamBody>, UpstreamError>> + Send>>;
@@ -91,6 +94,7 @@ pub(super) async fn send(
                 continue;
             }
         };
+        let worker = guard.worker.as_ref().map(Lease::worker);
         let sent = SentRequest {
             node: pick.node,
             tries,
@@ -126,6 +130,10 @@ pub(super) async fn send(
                 }
                 was_lost = true;
                 last_error = Some(error);
+                if let Some((workers, worker)) = node.pool.workers().zip(worker) {
+                    // Whoever killed it may be about to kill others.
+                    workers.pool.ended(worker, DEATH_WITHIN).await;
+                }
             }
             Err(Missed::Failed(error)) => {
                 if error.kind() == UpstreamErrorKind::FirstByteTimeout {

@@ -91,6 +91,7 @@ impl Gate {
             self.workers.calm = CALM_TICKS;
             self.follow_workers();
         }
+        self.begin_with_workers();
         if ready.is_some() {
             self.serve_workers(now);
         } else {
@@ -185,6 +186,20 @@ impl Gate {
         self.workers.held += u32::from(is_held);
         self.workers.calm = if lacks_worker { 0 } else { self.workers.calm.saturating_add(1) };
         self.follow_workers();
+    }
+
+    /// Lets routes of which nothing is learned have all workers at once, where a law finds how many
+    /// these are: a search that begins with one request would keep the others idle for seconds.
+    pub(super) fn begin_with_workers(&mut self) {
+        let Some(ready) = self.workers.ready.filter(|_| self.params.finds_workers) else { return };
+        for route in (0..self.routes.len()).map(|index| RouteId(index as u32)) {
+            let is_learned = self.law.knowledge(route).is_some_and(|known| known.settled);
+            if !is_learned && self.law.limit(route) < ready {
+                self.law.set_capped(route, true);
+                self.law.set_limit(route, ready);
+                self.law.set_capped(route, self.workers.bound.is_some() || self.services.is_capped(route));
+            }
+        }
     }
 
     /// While requests lack workers, nothing is learned of limits, and where there are more workers

@@ -30,6 +30,8 @@ use load::Load;
 const NAME: &str = "workers-real";
 /// Processes of CGI at once: enough for the waiting in its pages.
 const CGI_AT_ONCE: u32 = 20;
+/// The longest that a scan waits for its queues, seconds.
+const SCAN_WARM_UP_S: u32 = 8;
 /// Pages asked for by themselves to learn what one costs, and before that.
 const COST_ASKED: u32 = 30;
 const WARM_UP_ASKED: u32 = 20;
@@ -73,8 +75,8 @@ pub(crate) struct Options {
     /// Seconds that count of each cell.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(2..=600))]
     seconds: u32,
-    /// Seconds before that: queues fill, and servers choose their number.
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=600))]
+    /// Seconds before that: queues fill, servers choose their number, and learn how long people wait.
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=600))]
     warm_up: u32,
     /// How often a page does its rendering.
     #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -360,7 +362,9 @@ fn learn(site: &Site<'_>, plan: &Plan, language: Language) -> Result<()> {
 fn scanned(site: &Site<'_>, plan: &Plan, language: Language, server: Server, round: u32) -> Result<Scanned> {
     let mut open = site.open(language, server, "cell")?;
     let journey = load::closed(site.common.seed + u64::from(round), server);
-    let (report, workers, app_core) = play(site.common, plan, &mut open, journey)?;
+    // A fixed number learns nothing.
+    let plan = Plan { warm_up_s: plan.warm_up_s.min(SCAN_WARM_UP_S), ..plan.clone() };
+    let (report, workers, app_core) = play(site.common, &plan, &mut open, journey)?;
     Ok(Scanned { round, server, per_s: report.sessions_per_s, workers, app_core })
 }
 

@@ -125,3 +125,18 @@ fn a_new_route_does_not_wait_at_its_first_limit_while_others_have_all_workers() 
     running.extend(started(&mut gate));
     running.into_iter().for_each(|start| end(&mut gate, at(1.0), start));
 }
+
+#[test]
+fn where_a_law_finds_the_number_of_workers_a_route_begins_with_all_of_them() {
+    let params = Params { session_law: SessionLawKind::Open, finds_workers: true, ..Params::default() };
+    let mut gate = Gate::new(params, Instant::ORIGIN);
+    let first = gate.declare_route(at(0.0), RouteMode::Enforce);
+    gate.declare_kind(at(0.0), KindParams::default());
+    gate.handle_workers(at(0.0), Some(20));
+    let later = gate.declare_route(at(1.0), RouteMode::Enforce);
+    assert_eq!((gate.limit(first), gate.limit(later)), (Some(20), Some(20)));
+    (0..30).for_each(|_| arrive(&mut gate, at(2.0), later));
+    assert_eq!(started(&mut gate).len(), 20);
+    gate.handle_workers(at(3.0), Some(26));
+    assert_eq!((started(&mut gate).len(), gate.limit(first)), (6, Some(26)));
+}
