@@ -96,13 +96,13 @@ struct Load {
 }
 
 impl Load {
-    fn begin(address: SocketAddr, clients: usize) -> Self {
+    fn begin(address: SocketAddr, clients: usize, path: &'static str) -> Self {
         let (ends, served, failed) = <(Arc<AtomicBool>, Arc<AtomicU64>, Arc<AtomicU64>)>::default();
         let client = || {
             let (ends, served, failed) = (Arc::clone(&ends), Arc::clone(&served), Arc::clone(&failed));
             std::thread::spawn(move || {
                 while !ends.load(Relaxed) {
-                    let is_well = matches!(try_get(address, "/?ms=5"), Ok((200, _)));
+                    let is_well = matches!(try_get(address, path), Ok((200, _)));
                     if is_well { &served } else { &failed }.fetch_add(1, Relaxed);
                 }
             })
@@ -150,7 +150,7 @@ fn kill(pid: u32) {
 fn workers_that_are_killed_under_load_cost_no_request_that_may_be_sent_again() {
     let site = Site::start(&php(3), "");
     let workers = site.all(3);
-    let load = Load::begin(site.gateway.clients, 6);
+    let load = Load::begin(site.gateway.clients, 6, "/?ms=5");
     load.until_served(20);
     kill(*workers.first().unwrap());
     load.until_served(20);
@@ -160,6 +160,23 @@ fn workers_that_are_killed_under_load_cost_no_request_that_may_be_sent_again() {
     assert_eq!(failed, 0, "of {served}");
     until("all slots are free", || site.state()["totals"]["in_flight"] == 0);
     assert!(site.all(3).is_disjoint(&workers), "each has another in its place");
+    site.gateway.process.finish();
+}
+
+#[test]
+fn workers_that_are_killed_all_at_once_cost_no_request_that_may_be_sent_again() {
+    let site = Site::start(&php(12), "");
+    let mut workers = site.all(12);
+    let load = Load::begin(site.gateway.clients, 10, "/?ms=150");
+    for _ in 0..3 {
+        load.until_served(30);
+        // They end one after the other all the same, as each has memory to give back.
+        workers.into_iter().for_each(kill);
+        load.until_served(30);
+        workers = site.all(12);
+    }
+    let (served, failed) = load.end();
+    assert_eq!(failed, 0, "of {served}");
     site.gateway.process.finish();
 }
 

@@ -15,8 +15,9 @@
 //! A request is sent again in two cases only. Either nothing of it was written. Or all of this is
 //! true: it is GET, HEAD or OPTIONS without a body; it was sent on a connection used before, or
 //! there is another node; and the connection closed before any of the response arrived. The second
-//! case happens once, on a new connection, as the request itself may break the application. At most
-//! [`TRIES_MAX`] tries are made, the last on a new connection.
+//! case happens once, on a new connection, as the request itself may break the application; twice
+//! where workers die meanwhile that have nothing to do with it. At most [`TRIES_MAX`] tries are made,
+//! the last on a new connection.
 
 mod body;
 mod checks;

@@ -56,6 +56,8 @@ pub(super) async fn send(
     let mut last_error: Option<UpstreamError> = None;
     let mut refused: Option<NodeId> = None;
     let mut was_lost = false;
+    // Of workers, as of the last loss.
+    let mut deaths = 0;
     for tries in 1..=TRIES_MAX {
         let Some((pick, mut guard)) = shared.pick(refused.or(avoid)) else {
             return Err(last_error.unwrap_or_else(UpstreamError::no_node));
@@ -123,17 +125,19 @@ pub(super) async fn send(
                 last_error = Some(error);
             }
             Err(Missed::Lost(error)) => {
-                // Two losses mean that the request breaks the application, not that an idle
-                // connection had closed.
-                if !replayable || was_lost {
+                let deaths_before = deaths;
+                if let Some((workers, worker)) = node.pool.workers().zip(worker).filter(|_| replayable) {
+                    workers.pool.ended(worker, DEATH_WITHIN).await;
+                    deaths = workers.pool.totals().deaths;
+                }
+                // Two losses mean that the request breaks the application, not that an idle connection
+                // had closed; unless workers die that have nothing to do with it.
+                let others_die = was_lost && deaths > deaths_before + 1;
+                if !replayable || was_lost && !others_die {
                     return Err(error);
                 }
                 was_lost = true;
                 last_error = Some(error);
-                if let Some((workers, worker)) = node.pool.workers().zip(worker) {
-                    // Whoever killed it may be about to kill others.
-                    workers.pool.ended(worker, DEATH_WITHIN).await;
-                }
             }
             Err(Missed::Failed(error)) => {
                 if error.kind() == UpstreamErrorKind::FirstByteTimeout {

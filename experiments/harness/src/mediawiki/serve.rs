@@ -175,7 +175,7 @@ fn pool(core: usize, wiki: &Wiki<'_>, sockets: &Path, told: Told) -> String {
     format!(
         "[gate]\ncores = 1\n{law}\n[upstream.fastcgi]\nroot = \"{root}\"\nfallback = \"/index.php\"\n\n\
          [[pool]]\nname = \"wiki\"\nkind = \"fastcgi\"\ncommand = [\"taskset\", \"-c\", \"{core}\", \"php-cgi\"]\n\
-         environment = [{environment}]\ndirectory = \"{root}\"\nsockets = \"{}\"\n{route}",
+         environment = [{environment}]\ndirectory = \"{root}\"\nready = \"/index.php/Main_Page\"\nsockets = \"{}\"\n{route}",
         sockets.display()
     )
 }

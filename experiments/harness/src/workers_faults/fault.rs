@@ -119,7 +119,7 @@ impl Fault {
             Fault::Database | Fault::Gateway => 14,
             Fault::Recycled => 20,
             Fault::Broken => 22,
-            // No worker is replaced for its memory within a minute of its start.
+            // No worker is replaced for its memory in its first ten seconds.
             Fault::Reloaded | Fault::Leaking => 60,
         }
     }
