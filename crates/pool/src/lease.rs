@@ -17,12 +17,13 @@ pub struct Lease {
     pool: Pool,
     worker: WorkerId,
     address: Arc<NodeAddress>,
+    deaths: u64,
     how: Release,
 }
 
 impl Lease {
-    pub(super) fn new(pool: Pool, worker: WorkerId, address: Arc<NodeAddress>) -> Self {
-        Lease { pool, worker, address, how: Release::Cancelled }
+    pub(super) fn new(pool: Pool, worker: WorkerId, address: Arc<NodeAddress>, deaths: u64) -> Self {
+        Lease { pool, worker, address, deaths, how: Release::Cancelled }
     }
 
     /// Returns where the worker listens.
@@ -33,6 +34,11 @@ impl Lease {
     /// Returns which worker it is.
     pub fn worker(&self) -> WorkerId {
         self.worker
+    }
+
+    /// Returns how many workers had died when this one was taken: see [`Pool::deaths`].
+    pub fn deaths(&self) -> u64 {
+        self.deaths
     }
 
     /// Returns whether the worker's process lives: the pool hears of a death a moment later.

@@ -132,14 +132,14 @@ impl Pool {
     /// Takes an idle worker; `None`: there is none. `passes`: the request passes by the gate. Not all
     /// workers are given to such ones.
     pub fn take(&self, passes: bool) -> Option<Lease> {
-        let (worker, address) = {
+        let (worker, address, deaths) = {
             let mut state = self.state();
             let worker = state.workers.take(passes)?;
             let process = state.processes.get(&worker).expect("a worker that is ready has a process");
-            (worker, Arc::clone(&process.address))
+            (worker, Arc::clone(&process.address), deaths(&state.workers))
         };
         self.publish();
-        Some(Lease::new(self.clone(), worker, address))
+        Some(Lease::new(self.clone(), worker, address, deaths))
     }
 
     /// Takes an idle worker as soon as there is one; `None`: there is none within `patience`.
@@ -201,6 +201,11 @@ impl Pool {
             async { while self.state().processes.contains_key(&worker) && counts.changed().await.is_ok() {} };
         // Who lives on is waited for in vain.
         let _ = tokio::time::timeout(within, ended).await;
+    }
+
+    /// Returns how many workers have ended unasked since the pool began, at their start or later.
+    pub fn deaths(&self) -> u64 {
+        deaths(&self.state().workers)
     }
 
     /// Returns what has happened since the pool began.
@@ -310,6 +315,11 @@ impl Pool {
             std::mem::replace(was, gated) != gated
         });
     }
+}
+
+fn deaths(workers: &Workers) -> u64 {
+    let totals = workers.totals();
+    totals.deaths + totals.failed_starts
 }
 
 impl State {

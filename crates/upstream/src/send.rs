@@ -23,7 +23,7 @@ use suimon_pool::Lease;
 /// The most tries for one request.
 pub const TRIES_MAX: u32 = 3;
 /// The longest that a request waits, before it is sent again, for the end of the worker that lost it.
-const DEATH_WITHIN: Duration = Duration::from_millis(250);
+const DEATH_WITHIN: Duration = Duration::from_millis(500);
 
 /// A request under way. It is small: its state is on the heap.
 pub type Sending = Pin<Box<dyn Future<Output = Result<Response<UpstreamBody>, UpstreamError>> + Send>>;
@@ -55,9 +55,9 @@ pub(super) async fn send(
     let replayable = progress.is_none() && is_safe(&head.parts.method);
     let mut last_error: Option<UpstreamError> = None;
     let mut refused: Option<NodeId> = None;
-    let mut was_lost = false;
-    // Of workers, as of the last loss.
-    let mut deaths = 0;
+    let mut losses = 0;
+    // Of workers, before the first try.
+    let mut deaths_before = None;
     for tries in 1..=TRIES_MAX {
         let Some((pick, mut guard)) = shared.pick(refused.or(avoid)) else {
             return Err(last_error.unwrap_or_else(UpstreamError::no_node));
@@ -79,7 +79,7 @@ pub(super) async fn send(
                 return Err(cause.into_iter().fold(error, UpstreamError::caused_by));
             }
         };
-        let fresh = was_lost || tries == TRIES_MAX;
+        let fresh = losses > 0 || tries == TRIES_MAX;
         let (link, used_before) = match open(node, &shared, fresh, head.is_ungated, &mut guard).await {
             Ok(link) => link,
             Err(ConnectError { kind, detail, cause }) => {
@@ -97,6 +97,7 @@ pub(super) async fn send(
             }
         };
         let worker = guard.worker.as_ref().map(Lease::worker);
+        deaths_before = deaths_before.or(guard.worker.as_ref().map(Lease::deaths));
         let sent = SentRequest {
             node: pick.node,
             tries,
@@ -125,18 +126,21 @@ pub(super) async fn send(
                 last_error = Some(error);
             }
             Err(Missed::Lost(error)) => {
-                let deaths_before = deaths;
-                if let Some((workers, worker)) = node.pool.workers().zip(worker).filter(|_| replayable) {
-                    workers.pool.ended(worker, DEATH_WITHIN).await;
-                    deaths = workers.pool.totals().deaths;
-                }
-                // Two losses mean that the request breaks the application, not that an idle connection
-                // had closed; unless workers die that have nothing to do with it.
-                let others_die = was_lost && deaths > deaths_before + 1;
-                if !replayable || was_lost && !others_die {
+                losses += 1;
+                if !replayable {
                     return Err(error);
                 }
-                was_lost = true;
+                let mut deaths = 0;
+                if let Some((workers, worker)) = node.pool.workers().zip(worker) {
+                    workers.pool.ended(worker, DEATH_WITHIN).await;
+                    deaths = workers.pool.deaths();
+                }
+                // Two losses mean that the request breaks the application, not that an idle connection
+                // had closed; unless workers have died meanwhile that had nothing to do with it.
+                let others_died = deaths > deaths_before.unwrap_or(deaths) + losses;
+                if losses > 1 && !others_died {
+                    return Err(error);
+                }
                 last_error = Some(error);
             }
             Err(Missed::Failed(error)) => {
