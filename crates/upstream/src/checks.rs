@@ -7,9 +7,10 @@ use super::fastcgi::FastCgi;
 use super::http1::Http1;
 use super::request::RequestBody;
 use super::send::http2_request;
+use super::workers::is_well;
 use super::{Node, Pool, Shared, Upstream};
 use http::header::{CONNECTION, HeaderValue, USER_AGENT};
-use http::{Method, Request, StatusCode, response};
+use http::{Method, Request, response};
 use std::sync::Arc;
 use std::time::Duration;
 use suimon_fleet::Checked;
@@ -164,8 +165,4 @@ async fn ask(
         }
     };
     answer.map_err(|failed| failed.kind)
-}
-
-pub(super) fn is_well(status: StatusCode) -> bool {
-    status.is_success() || status.is_redirection()
 }

@@ -1,6 +1,5 @@
 //! A pool of workers as a node: each request is given a worker of its own.
 
-use super::checks::is_well;
 use super::connect::{ConnectError, Connector, Stream};
 use super::error::UpstreamErrorKind;
 use super::fastcgi::{FastCgi, Programs};
@@ -8,7 +7,7 @@ use super::http1::Http1;
 use super::request::RequestBody;
 use http::header::{CONNECTION, HOST, HeaderValue, USER_AGENT};
 use http::request::Parts;
-use http::{Method, Request};
+use http::{Method, Request, StatusCode};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use suimon_fastcgi::management;
@@ -170,4 +169,9 @@ fn request(method: Method, path: &str) -> Option<(Parts, HeaderValue, RequestBod
 
 async fn within<T>(limit: Duration, answer: impl Future<Output = Option<T>>) -> Option<T> {
     tokio::time::timeout(limit, answer).await.ok().flatten()
+}
+
+/// Returns whether a check's answer shows that all is well.
+pub(super) fn is_well(status: StatusCode) -> bool {
+    status.is_success() || status.is_redirection()
 }
