@@ -222,7 +222,7 @@ impl Source for OneOfEverything {
             last_move: None,
             workers: Vec::new(),
         };
-        vec![PoolReport { status, law: "measured", fixed: None, most: 1, changes: Vec::new() }]
+        vec![PoolReport { status, kind: "http", law: "measured", fixed: None, most: 1, changes: Vec::new() }]
     }
 
     fn command_pool(&self, _: Option<&str>, _: PoolCommand) -> Result<(), PoolError> {

@@ -315,6 +315,7 @@ fn pools(out: &mut Exposition, pools: &[PoolReport]) {
     each(names::POOL_STARTS, |pool| Some(pool.status.totals.starts as f64));
     each(names::POOL_FAILED_STARTS, |pool| Some(pool.status.totals.failed_starts as f64));
     each(names::POOL_DEATHS, |pool| Some(pool.status.totals.deaths as f64));
+    each(names::POOL_KILLS, |pool| Some(pool.status.totals.kills as f64));
     each(names::POOL_REQUESTS, |pool| Some(pool.status.totals.requests as f64));
     each(names::POOL_MEMORY, |pool| {
         Some(pool.status.workers.iter().map(|worker| worker.memory).sum::<u64>() as f64)

@@ -124,10 +124,11 @@ metrics! {
     POOL_WORKERS = Gauge "suimon_pool_workers", "Workers of the pool by state: starting, idle, busy, unsure (its request was cancelled, and it is not known to be idle) or stopping.";
     POOL_WANTED = Gauge "suimon_pool_wanted", "Workers that should be resident, as the law of the pool's size says, or an operator.";
     POOL_HEALTHY = Gauge "suimon_pool_healthy", "1 unless the pool cannot run, has no guardian, or so many starts have failed in a row that there is no worker.";
-    POOL_STARTS = Counter "suimon_pool_starts_total", "Starts of workers, failed ones, too.";
+    POOL_STARTS = Counter "suimon_pool_starts_total", "Starts of workers, failed ones, too; with kind = \"cgi\", of a process for each request.";
     POOL_FAILED_STARTS = Counter "suimon_pool_failed_starts_total", "Failed starts of workers.";
-    POOL_DEATHS = Counter "suimon_pool_deaths_total", "Workers that were ready and ended unasked.";
+    POOL_DEATHS = Counter "suimon_pool_deaths_total", "Workers that were ready and ended unasked; with kind = \"cgi\", processes that ended by themselves with another exit code than 0, or by a signal.";
     POOL_ENDED = Counter "suimon_pool_ended_total", "Workers ended or replaced by reason: surplus (fewer are wanted), requests, age, memory (as much as a worker may have), reload, stuck (no answer in time), cancelled (not idle in time after it), not_ready (in time) or squatted (another process has its port).";
+    POOL_KILLS = Counter "suimon_pool_kills_total", "Workers that did not end when asked to, and were killed; with kind = \"cgi\", processes killed because nobody waited for them any more, or because they did not end after their answer.";
     POOL_REQUESTS = Counter "suimon_pool_requests_total", "Requests that a worker has answered to the end.";
     POOL_MEMORY = Gauge "suimon_pool_memory_bytes", "Memory of all workers of the pool.";
     POOL_WORKER_MEMORY = Gauge "suimon_pool_worker_memory_bytes", "Memory that nearly every worker takes at most; absent while unknown.";

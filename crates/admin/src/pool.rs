@@ -12,6 +12,10 @@ use suimon_proxy::{PoolChange, PoolCommand, PoolEvent, PoolReport, View, WorkerS
 pub struct PoolState {
     /// Its name.
     pub name: String,
+    /// What its workers speak: `http`, `fastcgi` or `cgi`. With `cgi` none stays: a worker is a place at
+    /// which a process runs for one request.
+    #[serde(default)]
+    pub kind: String,
     /// How the number of workers is found: `measured`, `seed`, `dynamic` or `fixed`.
     pub law: String,
     /// The number of workers that an operator has fixed; absent: the law finds it.
@@ -70,9 +74,11 @@ pub struct PoolTotals {
     pub starts: u64,
     /// Failed starts.
     pub failed_starts: u64,
-    /// Workers that were ready and ended unasked.
+    /// Workers that were ready and ended unasked; with `cgi`, processes that ended by themselves with
+    /// another exit code than 0, or by a signal.
     pub deaths: u64,
-    /// Workers that did not end when asked to.
+    /// Workers that did not end when asked to; with `cgi`, processes that were killed because nobody
+    /// waited for them any more.
     pub kills: u64,
     /// Workers that were ended or replaced, by the short name of the reason.
     pub ended: BTreeMap<String, u64>,
@@ -115,7 +121,7 @@ pub struct PoolChangeState {
     /// When, seconds since 1970.
     pub at: f64,
     /// `wanted`, `reload`, `ready`, `start_failed`, `not_started`, `died`, `ends`, `replaced`,
-    /// `awaited`, `killed`, `wrote`, `no_room`, `unable`, `able` or `unguarded`.
+    /// `awaited`, `killed`, `wrote`, `failed`, `no_room`, `unable`, `able` or `unguarded`.
     pub what: String,
     /// Which worker; absent: it is about the pool.
     pub worker: Option<u64>,
@@ -200,12 +206,13 @@ impl PoolOrder {
 
 impl PoolState {
     pub(crate) fn of(report: &PoolReport, view: &View, started_at: f64) -> PoolState {
-        let PoolReport { status, law, fixed, most, .. } = report;
+        let PoolReport { status, kind, law, fixed, most, .. } = report;
         let (count, totals) = (status.count, status.totals);
         let used = view.routes.iter().filter(|route| route.gate.counts.offered > 0);
         let limits: Vec<u64> = used.filter_map(|route| route.gate.limit).map(u64::from).collect();
         PoolState {
             name: status.name.to_string(),
+            kind: (*kind).to_owned(),
             law: (*law).to_owned(),
             fixed: *fixed,
             wanted: status.wanted,

@@ -249,7 +249,7 @@ fn pool() -> PoolReport {
         last_move: changes().into_iter().next(),
         workers: vec![worker(5, WorkerState::Busy, 8 << 20), worker(6, WorkerState::Idle, 0)],
     };
-    PoolReport { status, law: "measured", fixed: None, most: 8, changes: vec![] }
+    PoolReport { status, kind: "http", law: "measured", fixed: None, most: 8, changes: vec![] }
 }
 
 /// A kind with 480 in line, who are told four minutes to five, and of whom five are held for four

@@ -57,6 +57,18 @@ impl Environment {
         name.iter().chain(value).for_each(|part| self.pairs.extend_from_slice(part));
     }
 
+    /// Returns the variables with their values, in the order in which they were added.
+    pub fn pairs(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let mut rest = &self.pairs[..];
+        std::iter::from_fn(move || {
+            let (name, after) = length(rest)?;
+            let (value, after) = length(after)?;
+            let (pair, after) = after.split_at(name + value);
+            rest = after;
+            Some(pair.split_at(name))
+        })
+    }
+
     /// Appends it to `out` as records, with the one that ends it.
     pub fn write(&self, out: &mut Vec<u8>) {
         for piece in self.pairs.chunks(CONTENT_MAX) {
@@ -66,6 +78,15 @@ impl Environment {
         }
         out.extend_from_slice(&Header::new(Kind::Params, 0).bytes());
     }
+}
+
+/// Reads the length of a name or a value, and returns what follows it; `None`: there is none.
+fn length(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    if let (first @ 0..128, rest) = bytes.split_first()? {
+        return Some((usize::from(*first), rest));
+    }
+    let (four, rest) = bytes.split_first_chunk::<4>()?;
+    Some(((u32::from_be_bytes(*four) & !LONG) as usize, rest))
 }
 
 #[cfg(test)]
@@ -137,6 +158,8 @@ pub(crate) mod tests {
             }
             let mut bytes = vec![];
             environment.write(&mut bytes);
+            let own: Vec<_> = environment.pairs().map(|(name, value)| (name.to_vec(), value.to_vec())).collect();
+            prop_assert_eq!(&own, &pairs);
             prop_assert_eq!(read(&bytes), pairs);
         }
     }

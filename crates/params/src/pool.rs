@@ -18,6 +18,8 @@ pub const PORT_WORD: &str = "{port}";
 pub struct PoolParams {
     /// Its name: letters, digits, `-` and `_`, and unlike any other pool's.
     pub name: Arc<str>,
+    /// What its workers speak.
+    pub kind: WorkerKind,
     /// What a worker runs.
     pub command: CommandParams,
     /// When workers are started, replaced and ended.
@@ -48,7 +50,8 @@ pub struct SizeParams {
 /// the worker's socket, and [`PORT_WORD`] for a free TCP port of the loopback interface.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CommandParams {
-    /// The program: a path, or a name that is looked for in the `PATH` of `environment`.
+    /// The program: a path, or a name that is looked for in the `PATH` of `environment`. Empty, with
+    /// [`WorkerKind::Cgi`] only: the program that the request asks for.
     pub program: PathBuf,
     /// Its arguments.
     pub arguments: Vec<String>,
@@ -85,6 +88,8 @@ suimon_model::choices! {
         FastCgi = 0, "fastcgi", "FastCGI; [upstream.fastcgi] says which program answers a path";
         /// HTTP/1.1.
         Http = 1, "http", "HTTP/1.1, one request a connection";
+        /// CGI/1.1: a process for each request.
+        Cgi = 2, "cgi", "CGI/1.1: no worker stays, a process is started for each request; [upstream.fastcgi] says which program answers a path";
     }
 }
 

@@ -177,10 +177,10 @@ pub struct WorkersNodeParams {
 }
 
 impl NodeParams {
-    /// Returns the node that the workers of the pool of this name are; they speak FastCGI or
-    /// HTTP/1.1.
-    pub fn of_workers(name: Arc<str>, speaks_fastcgi: bool) -> Self {
-        let scheme = if speaks_fastcgi { Scheme::FastCgi } else { Scheme::Http };
+    /// Returns the node that the workers of the pool of this name are. `runs_programs`: their requests
+    /// are for programs, as those of FastCGI are; else for HTTP/1.1.
+    pub fn of_workers(name: Arc<str>, runs_programs: bool) -> Self {
+        let scheme = if runs_programs { Scheme::FastCgi } else { Scheme::Http };
         NodeParams { scheme, address: NodeAddress::Workers(name), protocol: Protocol::Http1 }
     }
 }

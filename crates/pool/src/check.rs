@@ -7,7 +7,7 @@ use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use suimon_params::pool::{PoolParams, User, WorkerListen};
+use suimon_params::pool::{PoolParams, User, WorkerKind, WorkerListen};
 
 /// The longest path of a Unix socket, in bytes: what the kernel has room for.
 const SOCKET_PATH_MAX: usize = 107;
@@ -108,12 +108,29 @@ pub fn check(params: &PoolParams) -> Vec<PoolFault> {
         Some(user) if we.user != 0 && user.id != we.user => faults.push(PoolFault::OtherUser),
         _ => {}
     }
-    faults.extend(program_fault(params, &worker));
+    let is_once = params.kind == WorkerKind::Cgi;
+    // Without a command each request says which program runs.
+    if !is_once || !params.command.program.as_os_str().is_empty() {
+        faults.extend(program_fault(params, &worker));
+    }
     if let Some(folder) = &params.command.folder
         && !fs::metadata(folder).is_ok_and(|it| it.is_dir() && worker.may(&it, 1))
     {
         faults.push(PoolFault::NoWorkingFolder(folder.clone()));
     }
+    if !is_once {
+        faults.extend(listen_faults(params, &we, &worker));
+    }
+    let guardian = params.guardian.as_ref().map_or(Path::new(SHELL), |guardian| &guardian.program);
+    if !fs::metadata(guardian).is_ok_and(|it| it.is_file() && we.may(&it, 1)) {
+        faults.push(PoolFault::NoGuardian(guardian.to_owned()));
+    }
+    faults
+}
+
+/// Returns what would keep workers from listening.
+fn listen_faults(params: &PoolParams, we: &Rights, worker: &Rights) -> Vec<PoolFault> {
+    let mut faults = Vec::new();
     let listen = params.command.listen;
     if matches!(listen, WorkerListen::Socket | WorkerListen::Port)
         && params.command.listen_by_words() != Some(listen)
@@ -123,7 +140,7 @@ pub fn check(params: &PoolParams) -> Vec<PoolFault> {
     if listen == WorkerListen::Descriptor3 && !Path::new(SHELL).exists() {
         faults.push(PoolFault::NoProgram(SHELL.into()));
     }
-    faults.extend(folder_fault(&params.folder, &we));
+    faults.extend(folder_fault(&params.folder, we));
     if listen == WorkerListen::Socket {
         // The worker opens its socket by the path.
         let is_closed = |path: &&Path| fs::metadata(path).is_ok_and(|it| it.is_dir() && !worker.may(&it, 1));
@@ -133,10 +150,6 @@ pub fn check(params: &PoolParams) -> Vec<PoolFault> {
     let longest = params.folder.as_os_str().len() + params.name.len() + SOCKET_NAME_BYTES + 1;
     if longest > SOCKET_PATH_MAX {
         faults.push(PoolFault::SocketPathTooLong(longest));
-    }
-    let guardian = params.guardian.as_ref().map_or(Path::new(SHELL), |guardian| &guardian.program);
-    if !fs::metadata(guardian).is_ok_and(|it| it.is_file() && we.may(&it, 1)) {
-        faults.push(PoolFault::NoGuardian(guardian.to_owned()));
     }
     faults
 }
@@ -239,6 +252,7 @@ mod tests {
         let ours = Rights::ours();
         PoolParams {
             name: "shop".into(),
+            kind: WorkerKind::FastCgi,
             command: CommandParams {
                 program: "sh".into(),
                 user: Some(User { id: ours.user, group: ours.groups[0], groups: vec![] }),

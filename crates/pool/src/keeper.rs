@@ -13,9 +13,10 @@
 use super::back_off::BackOff;
 use super::folder::Folder;
 use super::guardian::Guardian;
+use super::launch::{self, Launch};
 use super::memory::no_swap::NoSwap;
 use super::memory::{Look, Looks, Roots, Stage};
-use super::{launch, port_owner};
+use super::port_owner;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -23,12 +24,13 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::process::Child;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 use suimon_fleet::workers::{Exit, WorkerId};
-use suimon_params::pool::PoolParams;
+use suimon_params::pool::{PoolParams, WorkerKind};
 use suimon_params::upstream::NodeAddress;
 use tokio::sync::{mpsc, oneshot};
 
@@ -38,9 +40,11 @@ const GUARDIAN_YOUNG: Duration = Duration::from_secs(5);
 const SETTLED: Duration = Duration::from_secs(2);
 
 /// What the keeper is to do.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) enum Order {
     Start(WorkerId),
+    /// To run a program once, at this place.
+    Run(WorkerId, Box<Launch>),
     Signal(WorkerId, Signal),
     /// To say whether a worker that is ready listens at its own address, and what its start cost.
     Confirm(WorkerId),
@@ -56,6 +60,11 @@ pub(super) enum Report {
         id: WorkerId,
         pid: u32,
         address: NodeAddress,
+        stderr: Option<OwnedFd>,
+    },
+    Runs {
+        id: WorkerId,
+        pid: u32,
         stderr: Option<OwnedFd>,
     },
     NotStarted(WorkerId, io::Error),
@@ -142,8 +151,8 @@ impl Drop for Keeper {
 struct Process {
     pid: Pid,
     descriptor: OwnedFd,
-    address: NodeAddress,
-    socket: PathBuf,
+    /// Where it listens, and what is there in the file system; `None`: it runs once, and does not.
+    listens: Option<(NodeAddress, PathBuf)>,
     started: Instant,
     is_ready: bool,
 }
@@ -165,7 +174,8 @@ struct Work {
     params: Arc<PoolParams>,
     orders: Receiver<Order>,
     reports: mpsc::UnboundedSender<Report>,
-    folder: Folder,
+    /// `None`: nobody listens.
+    folder: Option<Folder>,
     no_swap: Option<NoSwap>,
     guardian: Option<Guardian>,
     guarding: Guarding,
@@ -189,7 +199,10 @@ impl Work {
         orders: Receiver<Order>,
         reports: mpsc::UnboundedSender<Report>,
     ) -> io::Result<Self> {
-        let folder = Folder::make(&params.folder, &params.name, params.command.user.as_ref())?;
+        let listens = params.kind != WorkerKind::Cgi;
+        let folder = listens
+            .then(|| Folder::make(&params.folder, &params.name, params.command.user.as_ref()))
+            .transpose()?;
         let no_swap = NoSwap::make(&params.name);
         match &no_swap {
             Ok(_) => tracing::info!(pool = %params.name, "workers are kept from being swapped"),
@@ -267,6 +280,10 @@ impl Work {
                 let report = self.start(id).unwrap_or_else(|error| Report::NotStarted(id, error));
                 self.report(report);
             }
+            Order::Run(id, launch) => {
+                let report = self.run_once(id, *launch).unwrap_or_else(|error| Report::NotStarted(id, error));
+                self.report(report);
+            }
             Order::Signal(id, signal) => {
                 if let Some(process) = self.processes.get(&id) {
                     self.signal(process.pid, signal);
@@ -299,17 +316,43 @@ impl Work {
     }
 
     fn start(&mut self, id: WorkerId) -> io::Result<Report> {
-        let socket = self.folder.path().join(format!("{}.sock", id.0));
+        let folder =
+            self.folder.as_ref().ok_or_else(|| io::Error::other("the pool has no workers that stay"))?;
+        let socket = folder.path().join(format!("{}.sock", id.0));
         let control_group = self.no_swap.as_ref().map(|it| &it.processes);
         let started = launch::start(&self.params.command, &socket, self.guardian.as_ref(), control_group);
-        let (mut child, address) = match started {
-            Ok(started) => started,
-            Err(error) => {
-                // It may have announced itself before it failed.
-                self.tell_guardian(|guardian, groups| guardian.know_only(groups));
-                return Err(error);
-            }
-        };
+        let (mut child, address) = self.or_unannounced(started)?;
+        let stderr = child.stderr.take().map(OwnedFd::from);
+        let pid = child.id();
+        self.keep(id, child, Some((address.clone(), socket)))?;
+        Ok(Report::Started { id, pid, address, stderr })
+    }
+
+    fn run_once(&mut self, id: WorkerId, launch: Launch) -> io::Result<Report> {
+        let control_group = self.no_swap.as_ref().map(|it| &it.processes);
+        let started = launch::run(&self.params.command, launch, self.guardian.as_ref(), control_group);
+        let mut child = self.or_unannounced(started)?;
+        let stderr = child.stderr.take().map(OwnedFd::from);
+        let pid = child.id();
+        self.keep(id, child, None)?;
+        Ok(Report::Runs { id, pid, stderr })
+    }
+
+    /// Returns what was started. One that was not may have announced itself before it failed.
+    fn or_unannounced<T>(&mut self, started: io::Result<T>) -> io::Result<T> {
+        if started.is_err() {
+            self.tell_guardian(|guardian, groups| guardian.know_only(groups));
+        }
+        started
+    }
+
+    /// Watches a process from now on.
+    fn keep(
+        &mut self,
+        id: WorkerId,
+        mut child: Child,
+        listens: Option<(NodeAddress, PathBuf)>,
+    ) -> io::Result<()> {
         let pid = Pid::from_child(&child);
         let descriptor = match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
             Ok(descriptor) => descriptor,
@@ -319,18 +362,15 @@ impl Work {
                 return Err(error.into());
             }
         };
-        let stderr = child.stderr.take().map(OwnedFd::from);
-        let report = Report::Started { id, pid: child.id(), address: address.clone(), stderr };
-        let started = Instant::now();
-        let process = Process { pid, descriptor, address, socket, started, is_ready: false };
+        let process = Process { pid, descriptor, listens, started: Instant::now(), is_ready: false };
         self.processes.insert(id, process);
-        Ok(report)
+        Ok(())
     }
 
     /// Returns whether a worker is the one that listens at its address.
     fn is_own(&self, process: &Process) -> bool {
         // Nobody else can open a socket in our folder.
-        let NodeAddress::Tcp { port, .. } = process.address else { return true };
+        let Some((NodeAddress::Tcp { port, .. }, _)) = process.listens else { return true };
         let group = process.pid.as_raw_pid().cast_unsigned();
         port_owner::is_of_group(Path::new("/proc"), port, group).unwrap_or_else(|error| {
             tracing::error!(pool = %self.params.name, "who listens at port {port} is not known: {error}");
@@ -375,8 +415,10 @@ impl Work {
         self.signal(process.pid, Signal::KILL);
         self.tell_guardian(|guardian, _| guardian.forget(process.pid.as_raw_pid().cast_unsigned()));
         let _ = waitid(WaitId::PidFd(process.descriptor.as_fd()), WaitIdOptions::EXITED);
-        if let Err(error) = launch::remove(&process.socket) {
-            tracing::error!(pool = %self.params.name, "{}: {error}", process.socket.display());
+        if let Some((_, socket)) = &process.listens
+            && let Err(error) = launch::remove(socket)
+        {
+            tracing::error!(pool = %self.params.name, "{}: {error}", socket.display());
         }
         self.report(Report::Ended(id, exit));
     }

@@ -15,7 +15,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use suimon_params::pool::{CommandParams, PORT_WORD, SOCKET_WORD, User, WorkerListen};
 use suimon_params::upstream::NodeAddress;
@@ -45,10 +45,77 @@ pub(super) fn start(
         WorkerListen::Port => (Stdio::null(), free_port()?),
     };
     let mut command = filled(params, socket, &address);
-    command.stdin(stdin).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
+    command.stdin(stdin).stdout(Stdio::null());
     if let Some(folder) = &params.folder {
         command.current_dir(folder);
     }
+    match spawn(command, params, guardian, control_group) {
+        Ok(child) => Ok((child, address)),
+        Err(error) => {
+            let _ = remove(socket);
+            Err(error)
+        }
+    }
+}
+
+/// What a request runs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Program {
+    /// The program that answers it, run itself if the pool's command names none. Then its folder is
+    /// the working folder, unless the pool has one.
+    pub script: PathBuf,
+    /// Its environment, beside what the pool's command has.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Whether a body comes to its standard input.
+    pub has_body: bool,
+}
+
+/// A program that is to run once, with its ends of the pipes.
+#[derive(Debug)]
+pub(super) struct Launch {
+    pub(super) program: Program,
+    /// `None`: there is nothing to read.
+    pub(super) stdin: Option<OwnedFd>,
+    pub(super) stdout: OwnedFd,
+}
+
+/// Runs a program once.
+///
+/// # Errors
+/// It cannot be run.
+pub(super) fn run(
+    params: &CommandParams,
+    launch: Launch,
+    guardian: Option<&Guardian>,
+    control_group: Option<&File>,
+) -> io::Result<Child> {
+    let Launch { program: Program { script, environment, .. }, stdin, stdout } = launch;
+    let runs_script = params.program.as_os_str().is_empty();
+    let mut command = Command::new(if runs_script { &script } else { &params.program });
+    command
+        .args(&params.arguments)
+        .env_clear()
+        .envs(params.environment.iter().map(|(name, value)| (name, value)))
+        .envs(environment)
+        .stdin(stdin.map_or_else(Stdio::null, Stdio::from))
+        .stdout(stdout);
+    // As RFC 3875, section 7.2, recommends.
+    let own = script.parent().filter(|_| runs_script);
+    if let Some(folder) = params.folder.as_deref().or(own) {
+        command.current_dir(folder);
+    }
+    spawn(command, params, guardian, control_group)
+}
+
+/// Starts a process of the pool: in a process group of its own, as the pool's user, known to the
+/// guardian.
+fn spawn(
+    mut command: Command,
+    params: &CommandParams,
+    guardian: Option<&Guardian>,
+    control_group: Option<&File>,
+) -> io::Result<Child> {
+    command.stderr(Stdio::piped()).process_group(0);
     let preparation = Preparation {
         rights: params.user.as_ref().and_then(other_rights),
         has_descriptors_of_our_start: true,
@@ -57,13 +124,7 @@ pub(super) fn start(
         ..Preparation::default()
     };
     preparation.apply(&mut command);
-    match command.spawn() {
-        Ok(child) => Ok((child, address)),
-        Err(error) => {
-            let _ = remove(socket);
-            Err(error)
-        }
-    }
+    command.spawn()
 }
 
 /// Removes what is at this path, if anything is.

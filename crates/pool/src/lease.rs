@@ -31,6 +31,10 @@ impl Lease {
         &self.address
     }
 
+    pub(super) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
     /// Returns which worker it is.
     pub fn worker(&self) -> WorkerId {
         self.worker
@@ -72,6 +76,6 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         let (worker, how) = (self.worker, self.how);
-        self.pool.change(|state, now| state.workers.release(now, worker, how));
+        self.pool.change(|state, now| state.release(now, worker, how));
     }
 }

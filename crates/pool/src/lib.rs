@@ -6,6 +6,7 @@
 //!   replaces them, and reports how they ended.
 //! - [`Pool::sample`], [`Pool::status`], [`Pool::trace`]: what can be seen of it.
 //! - [`check`](fn@check): what would keep it from working.
+//! - [`Lease::run`]: a program that runs once for each request, in place of workers.
 //!
 //! Which worker is started, used or ended is decided by [`suimon_fleet::workers`], a pure machine.
 //! Here is what it needs of the system: processes, sockets, signals and memory.
@@ -26,6 +27,8 @@ mod lease;
 mod memory;
 mod port_owner;
 mod recent;
+mod runner;
+mod runs;
 mod standard_error;
 mod supervisor;
 mod trace;
@@ -33,7 +36,9 @@ mod view;
 
 pub use check::{PoolFault, check, find_user};
 pub use guardian::guard;
+pub use launch::Program;
 pub use lease::Lease;
+pub use runs::{Run, RunEnd};
 pub use supervisor::WorkerCheck;
 pub use trace::{PoolChange, PoolEvent};
 pub use view::{PoolSample, PoolStatus, WorkerStatus};
@@ -41,12 +46,13 @@ pub use view::{PoolSample, PoolStatus, WorkerStatus};
 use memory::Look;
 use memory::process::ProcessMemory;
 use recent::Recent;
+use runs::Runs;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use suimon_fleet::workers::{WorkerId, WorkerView, Workers, WorkersCount, WorkersTotals};
 use suimon_model::Instant;
-use suimon_params::pool::PoolParams;
+use suimon_params::pool::{PoolParams, WorkerKind};
 use suimon_params::upstream::NodeAddress;
 use tokio::sync::{Notify, watch};
 use trace::{Trace, UNABLE, UNGUARDED};
@@ -76,6 +82,8 @@ struct State {
     workers: Workers,
     /// The processes of those that run.
     processes: BTreeMap<WorkerId, Process>,
+    /// The programs that run instead, once for each request; `None`: workers stay.
+    runs: Option<Runs>,
     /// When the supervisor wakes by itself.
     sleeps_until: Instant,
     trace: Trace,
@@ -105,10 +113,15 @@ impl Pool {
     /// beside it.
     pub fn new(origin: std::time::Instant, params: PoolParams) -> Self {
         let mut workers = Workers::new(params.workers.clone());
-        workers.set_room(Instant::ORIGIN, memory::UNMEASURED_MAX);
+        let runs =
+            (params.kind == WorkerKind::Cgi).then(|| Runs::new(&params.name, params.workers.stop_within));
+        if runs.is_none() {
+            workers.set_room(Instant::ORIGIN, memory::UNMEASURED_MAX);
+        }
         let state = State {
             workers,
             processes: BTreeMap::new(),
+            runs,
             sleeps_until: Instant::FAR_FUTURE,
             trace: Trace::default(),
             look: Look::default(),
@@ -135,8 +148,14 @@ impl Pool {
         let (worker, address, deaths) = {
             let mut state = self.state();
             let worker = state.workers.take(passes)?;
-            let process = state.processes.get(&worker).expect("a worker that is ready has a process");
-            (worker, Arc::clone(&process.address), deaths(&state.workers))
+            let address = match &state.runs {
+                Some(runs) => runs.address(),
+                None => {
+                    let process = state.processes.get(&worker);
+                    &process.expect("a worker that is ready has a process").address
+                }
+            };
+            (worker, Arc::clone(address), deaths(&state.workers))
         };
         self.publish();
         Some(Lease::new(self.clone(), worker, address, deaths))
@@ -210,7 +229,7 @@ impl Pool {
 
     /// Returns what has happened since the pool began.
     pub fn totals(&self) -> WorkersTotals {
-        self.state().workers.totals()
+        self.state().totals()
     }
 
     /// Returns a receiver that holds how many workers are in which state, and is notified of changes.
@@ -257,11 +276,11 @@ impl Pool {
             wanted: state.workers.wanted(),
             count: state.workers.count(),
             generation: state.workers.generation(),
-            totals: state.workers.totals(),
+            totals: state.totals(),
             unhealthy: state.unhealthy(),
             worker_bytes: state.look.worker_bytes,
             fit: state.look.fit,
-            start_s: state.workers.start_s(),
+            start_s: state.runs.as_ref().map_or_else(|| state.workers.start_s(), Runs::start_s),
             start_cpu_s: state.start_cpu.median(),
             last_move: state.trace.moved().cloned(),
             workers: state.workers.views().map(|view| state.status_of(now, &view)).collect(),
@@ -291,8 +310,9 @@ impl Pool {
             if !was_down && state.workers.count().is_down() {
                 state.down_since = Some(now);
             }
-            let due = state.workers.poll_timeout();
+            let due = state.due();
             state.workers.has_output()
+                || state.runs.as_ref().is_some_and(Runs::has_orders)
                 || due.is_some_and(|due| due < state.sleeps_until)
                 || state.workers.count().all() == 0
         };
@@ -323,6 +343,26 @@ fn deaths(workers: &Workers) -> u64 {
 }
 
 impl State {
+    /// Returns when something is due, if ever.
+    fn due(&self) -> Option<Instant> {
+        let kill = self.runs.as_ref().and_then(Runs::next_due);
+        self.workers.poll_timeout().into_iter().chain(kill).min()
+    }
+
+    /// Returns what has happened since the pool began.
+    fn totals(&self) -> WorkersTotals {
+        let totals = self.workers.totals();
+        self.runs.as_ref().map_or(totals, |runs| runs.totals(&totals))
+    }
+
+    /// Forgets all processes: they are gone.
+    fn forget_processes(&mut self) {
+        self.processes.clear();
+        if let Some(runs) = &mut self.runs {
+            runs.clear();
+        }
+    }
+
     /// Returns what is wrong with the pool, the worst first.
     fn unhealthy(&self) -> Option<String> {
         let unable = self.unable.as_ref().map(|why| format!("{UNABLE}: {why}"));
@@ -339,13 +379,14 @@ impl State {
     fn status_of(&self, now: Instant, view: &WorkerView) -> WorkerStatus {
         let process = self.processes.get(&view.id);
         let memory = process.and_then(|process| process.memory).unwrap_or_default();
+        let run = self.runs.as_ref().and_then(|runs| runs.at(view.id));
         WorkerStatus {
             id: view.id,
-            pid: process.map(|process| process.pid),
+            pid: process.map(|process| process.pid).or(run.map(|(_, pid)| pid)),
             state: view.state,
             is_retiring: view.is_retiring,
             generation: view.generation,
-            age: now.since(view.started),
+            age: now.since(run.map_or(view.started, |(since, _)| since)),
             start: view.ready_at.map(|ready| ready.since(view.started)),
             requests: view.requests,
             memory: memory.bytes,

@@ -4,8 +4,9 @@
 use super::back_off::BackOff;
 use super::keeper::{Keeper, Order, Report};
 use super::memory::pace::Pace;
+use super::standard_error::{self, LineBudget};
 use super::trace::PoolEvent;
-use super::{Pool, Process, standard_error};
+use super::{Pool, Process};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::io;
@@ -77,9 +78,12 @@ impl Pool {
         let mut ends = false;
         loop {
             let begun = Clock::now();
-            let Err(error) = self.supervise(is_ready.clone(), shutdown.as_mut(), &mut ends).await else {
-                return;
+            let ended = if self.state().runs.is_some() {
+                self.supervise_runs(shutdown.as_mut(), &mut ends).await
+            } else {
+                self.supervise(is_ready.clone(), shutdown.as_mut(), &mut ends).await
             };
+            let Err(error) = ended else { return };
             if begun.elapsed() >= COULD_RUN {
                 back_off.succeed();
             }
@@ -87,7 +91,7 @@ impl Pool {
             let generation = self.state().workers.generation();
             self.change(|state, now| {
                 state.workers.suspend(now);
-                state.processes.clear();
+                state.forget_processes();
                 let why = error.to_string();
                 state.note(&self.shared.params.name, now, PoolEvent::Unable(why.clone()));
                 (state.unable, state.unguarded) = (Some(why), None);
@@ -121,12 +125,7 @@ impl Pool {
         R: Future<Output = bool> + Send + 'static,
     {
         let (keeper, mut reports) = Keeper::begin(Arc::clone(&self.shared.params)).await?;
-        self.change(|state, now| {
-            if state.unable.take().is_some() {
-                state.note(&self.shared.params.name, now, PoolEvent::Able);
-            }
-            state.workers.resume(now);
-        });
+        self.note_able();
         let (phases, tasks) = (BTreeMap::new(), JoinSet::new());
         let pace = Pace::new(Clock::now());
         let mut supervisor = Supervisor { pool: self, keeper, is_ready, phases, tasks, pace };
@@ -169,16 +168,36 @@ impl Pool {
         Ok(())
     }
 
-    fn next_output(&self) -> Option<WorkersOutput> {
+    /// Lets workers be started, as the pool can run.
+    pub(super) fn note_able(&self) {
+        self.change(|state, now| {
+            if state.unable.take().is_some() {
+                state.note(&self.shared.params.name, now, PoolEvent::Able);
+            }
+            state.workers.resume(now);
+        });
+    }
+
+    /// Notes why there is no guardian; `None`: there is one again.
+    pub(super) fn note_unguarded(&self, why: Option<String>) {
+        self.change(|state, now| {
+            if let Some(why) = &why {
+                state.note(&self.shared.params.name, now, PoolEvent::Unguarded(why.clone()));
+            }
+            state.unguarded = why;
+        });
+    }
+
+    pub(super) fn next_output(&self) -> Option<WorkersOutput> {
         self.state().workers.poll_output()
     }
 
     /// Returns for how long nothing is due, and how many workers there are. Whoever brings that
     /// forward wakes the supervisor.
-    fn fall_asleep(&self) -> (Duration, usize) {
+    pub(super) fn fall_asleep(&self) -> (Duration, usize) {
         let now = self.now();
         let mut state = self.state();
-        state.sleeps_until = state.workers.poll_timeout().unwrap_or(Instant::FAR_FUTURE);
+        state.sleeps_until = state.due().unwrap_or(Instant::FAR_FUTURE);
         (state.sleeps_until.since(now).min(IDLE), state.workers.count().all())
     }
 
@@ -204,7 +223,7 @@ impl Drop for Left<'_> {
             for id in left {
                 state.workers.handle_exit(now, id, Exit::Signal(9));
             }
-            state.processes.clear();
+            state.forget_processes();
             while state.workers.poll_output().is_some() {}
         });
     }
@@ -318,12 +337,9 @@ where
                     state.note_room(name, now);
                 });
             }
-            Report::Unguarded(why) => self.pool.change(|state, now| {
-                if let Some(why) = &why {
-                    state.note(name, now, PoolEvent::Unguarded(why.clone()));
-                }
-                state.unguarded = why;
-            }),
+            Report::Unguarded(why) => self.pool.note_unguarded(why),
+            // Of programs that run once.
+            Report::Runs { .. } => {}
         }
     }
 
@@ -339,7 +355,8 @@ where
                     let _ = phase.wait_for(|phase| *phase == Phase::Ended).await;
                 };
                 self.tasks.spawn(async move {
-                    Event::Wrote(id, standard_error::read(name, id, stderr, ended).await)
+                    let log = LineBudget::default();
+                    Event::Wrote(id, standard_error::read(name, id, stderr, ended, &log).await)
                 });
             }
             Err(error) => {
@@ -396,7 +413,9 @@ impl super::State {
             PoolEvent::NoRoom(_) => tracing::warn!(%pool, "{what}"),
             PoolEvent::NotStarted(..) => tracing::error!(%pool, worker, "{what}"),
             PoolEvent::Unable(_) | PoolEvent::Unguarded(_) => tracing::error!(%pool, "{what}"),
-            PoolEvent::Worker(..) | PoolEvent::Wrote(..) => tracing::warn!(%pool, worker, "{what}"),
+            PoolEvent::Worker(..) | PoolEvent::Wrote(..) | PoolEvent::Failed(..) => {
+                tracing::warn!(%pool, worker, "{what}");
+            }
         }
         self.trace.note(at, what);
     }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use suimon_fleet::workers::{WorkersCount, WorkersParams};
-use suimon_params::pool::{CommandParams, MemoryParams, PoolParams, WorkerListen};
+use suimon_params::pool::{CommandParams, MemoryParams, PoolParams, WorkerKind, WorkerListen};
 use suimon_params::upstream::NodeAddress;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
@@ -36,6 +36,7 @@ fn params(script: &str, folder: &Path) -> PoolParams {
     let words = |text: &str| text.to_owned();
     PoolParams {
         name: "shop".into(),
+        kind: WorkerKind::Http,
         command: CommandParams {
             program: "/bin/sh".into(),
             arguments: vec![words("-c"), words(script)],

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use suimon_fleet::workers::{WorkerEvent, WorkerId};
+use suimon_fleet::workers::{Exit, WorkerEvent, WorkerId};
 use suimon_model::Instant;
 
 /// What is said of a pool that cannot run, and of one without a guardian.
@@ -44,6 +44,8 @@ pub enum PoolEvent {
     Reload,
     /// The program could not be started at all.
     NotStarted(WorkerId, String),
+    /// A program that runs once for each request has failed: how it ended.
+    Failed(WorkerId, Exit),
     /// Memory has room for no more than so many workers, and more are wanted.
     NoRoom(usize),
     /// The pool cannot run, for this reason, and is tried again.
@@ -70,6 +72,7 @@ impl PoolEvent {
             PoolEvent::Wanted { .. } => "wanted",
             PoolEvent::Reload => "reload",
             PoolEvent::NotStarted(..) => "not_started",
+            PoolEvent::Failed(..) => "failed",
             PoolEvent::NoRoom(_) => "no_room",
             PoolEvent::Unable(_) => "unable",
             PoolEvent::Able => "able",
@@ -87,7 +90,9 @@ impl PoolEvent {
                 Some("it is to be replaced, and has a request still".to_owned())
             }
             PoolEvent::Worker(_, WorkerEvent::StartFailed(how)) => Some(how.to_string()),
-            PoolEvent::Worker(_, WorkerEvent::Died(exit)) => Some(exit.to_string()),
+            PoolEvent::Worker(_, WorkerEvent::Died(exit)) | PoolEvent::Failed(_, exit) => {
+                Some(exit.to_string())
+            }
             PoolEvent::Worker(_, WorkerEvent::Ends(why) | WorkerEvent::Replaced(why)) => {
                 Some(why.explain().to_owned())
             }
@@ -103,7 +108,10 @@ impl PoolEvent {
     /// Returns which worker it is about, if it is about one.
     pub fn worker(&self) -> Option<WorkerId> {
         match self {
-            PoolEvent::Worker(id, _) | PoolEvent::Wrote(id, _) | PoolEvent::NotStarted(id, _) => Some(*id),
+            PoolEvent::Worker(id, _)
+            | PoolEvent::Wrote(id, _)
+            | PoolEvent::NotStarted(id, _)
+            | PoolEvent::Failed(id, _) => Some(*id),
             PoolEvent::Wanted { .. }
             | PoolEvent::Reload
             | PoolEvent::NoRoom(_)
@@ -135,6 +143,7 @@ impl fmt::Display for PoolEvent {
             PoolEvent::Wanted { from, to, why } => write!(f, "{to} workers are wanted, not {from}: {why}"),
             PoolEvent::Reload => f.write_str("all workers are replaced: the program is started anew"),
             PoolEvent::NotStarted(_, error) => write!(f, "the program cannot be started: {error}"),
+            PoolEvent::Failed(_, exit) => write!(f, "a program failed: {exit}"),
             PoolEvent::NoRoom(fit) => {
                 write!(f, "no more workers start than memory has room for: {fit}")
             }

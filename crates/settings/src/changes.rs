@@ -230,6 +230,7 @@ mod tests {
                     | ("waiting_room", "colour_dark", "colour")
                     | ("waiting_room", "pass_for", "pass_page")
                     | ("gate", "session_law", "static_sessions")
+                    | ("pool", _, "command")
             );
             let is_needed = goes_together || matches!(other.default, DefaultValue::Required { .. });
             if is_needed {

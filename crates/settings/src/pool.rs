@@ -2,7 +2,7 @@
 
 use crate::Faults;
 use crate::read::{Sections, Values};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use suimon_control::{DynamicParams, SizeLawKind};
 use suimon_params::pool::{
@@ -12,8 +12,41 @@ use suimon_params::upstream::{NodeParams, WorkersNodeParams};
 
 /// What makes php-cgi serve until it is told to end; others do not know it.
 const PHP_WITHOUT_END: (&str, &str) = ("PHP_FCGI_MAX_REQUESTS", "0");
+/// What is said of workers that stay only.
+const OF_RESIDENTS: [&str; 10] = [
+    "listen",
+    "sockets",
+    "min",
+    "memory",
+    "memory_reserve",
+    "ready",
+    "ready_within",
+    "requests_max",
+    "age_max",
+    "worker_memory_max",
+];
 /// The `PATH` of workers where the gateway has none.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// Returns what the workers of the pool speak, if there is one.
+pub(crate) fn kind(sections: &Sections) -> Option<WorkerKind> {
+    Some(sections.repeated("pool").first()?.choice("kind", WorkerKind::of))
+}
+
+/// Returns whether a law finds how many workers there are.
+pub(crate) fn finds_workers(values: &Values) -> bool {
+    values.choice("kind", WorkerKind::of) != WorkerKind::Cgi
+        && values.choice("size_law", SizeLawKind::of) == SizeLawKind::Measured
+}
+
+/// Makes the program that answers every path the command itself.
+pub(crate) fn run_itself(command: &mut CommandParams, file: &str) {
+    let file = std::path::absolute(file).unwrap_or_else(|_| file.into());
+    if command.folder.is_none() {
+        command.folder = file.parent().map(Path::to_owned);
+    }
+    command.program = file;
+}
 
 /// Returns the pool, if there is one, and puts it in place of `nodes`. `cores`: those that the
 /// application has.
@@ -29,17 +62,21 @@ pub(crate) fn pool(
         faults.value("upstream.nodes", "given", "left out: the pool takes all requests");
     }
     let kind = values.choice("kind", WorkerKind::of);
-    *nodes = vec![NodeParams::of_workers(Arc::clone(&name), kind == WorkerKind::FastCgi)];
+    *nodes = vec![NodeParams::of_workers(Arc::clone(&name), kind != WorkerKind::Http)];
+    if kind == WorkerKind::Cgi {
+        refuse_of_residents(values, faults);
+    }
     let (least, most) = (values.small("min"), values.small("max"));
     if least > most {
         faults.value("pool[0].min", least, format!("at most pool[0].max ({most})"));
     }
     let seed = sections.once("gate").count("seed");
     Some(WorkersNodeParams {
-        size: SizeParams { law: size_law(values, cores, most), least: least.min(most), most, cores },
+        size: SizeParams { law: size_law(values, kind, cores, most), least: least.min(most), most, cores },
         ready_path: values.given_text("ready").map(str::to_owned),
         pool: PoolParams {
             name,
+            kind,
             command: command(values, kind, faults)?,
             workers: WorkersParams {
                 starting_max: (cores / 2).max(1) as usize,
@@ -61,22 +98,45 @@ pub(crate) fn pool(
     })
 }
 
-fn size_law(values: &Values, cores: u32, most: u32) -> SizeLawKind {
+fn size_law(values: &Values, kind: WorkerKind, cores: u32, most: u32) -> SizeLawKind {
+    let workers = values.given_count("workers").and_then(|count| u32::try_from(count).ok());
     match values.choice("size_law", SizeLawKind::of) {
-        SizeLawKind::Dynamic(_) => SizeLawKind::Dynamic(DynamicParams { most, ..DynamicParams::default() }),
-        SizeLawKind::Fixed(_) => {
-            let workers = values.given_count("workers").and_then(|count| u32::try_from(count).ok());
-            SizeLawKind::Fixed(workers.unwrap_or(2 * cores + 1))
+        _ if kind == WorkerKind::Cgi => {
+            let most = values.is_given("max").then_some(most);
+            SizeLawKind::Fixed(workers.or(most).unwrap_or(2 * cores + 1))
         }
+        SizeLawKind::Dynamic(_) => SizeLawKind::Dynamic(DynamicParams { most, ..DynamicParams::default() }),
+        SizeLawKind::Fixed(_) => SizeLawKind::Fixed(workers.unwrap_or(2 * cores + 1)),
         law => law,
+    }
+}
+
+/// Notes what says something of workers that stay, where none does.
+fn refuse_of_residents(values: &Values, faults: &mut Faults) {
+    let law = values.choice("size_law", SizeLawKind::of);
+    if values.is_given("size_law") && !matches!(law, SizeLawKind::Fixed(_)) {
+        let allowed = "\"fixed\" or left out with kind = \"cgi\": a process runs once for each request, so there is no number of workers to be found";
+        faults.value("pool[0].size_law", format!("\"{}\"", law.word()), allowed);
+    }
+    for key in OF_RESIDENTS {
+        if values.is_given(key) {
+            let allowed =
+                "left out with kind = \"cgi\": a process runs once for each request, and none stays";
+            faults.value(format!("pool[0].{key}"), "given", allowed);
+        }
     }
 }
 
 fn command(values: &Values, kind: WorkerKind, faults: &mut Faults) -> Option<CommandParams> {
     let mut words = values.given_texts("command").into_iter();
-    let Some(program) = words.next() else {
-        faults.missing("pool[0].command", "name the program, such as [\"php-cgi\"]");
-        return None;
+    let program = match words.next() {
+        Some(program) => program,
+        // Then the program that a request asks for is run itself.
+        None if kind == WorkerKind::Cgi => String::new(),
+        None => {
+            faults.missing("pool[0].command", "name the program, such as [\"php-cgi\"]");
+            return None;
+        }
     };
     let mut environment =
         vec![("PATH".to_owned(), std::env::var("PATH").unwrap_or_else(|_| PATH.to_owned()))];
@@ -97,8 +157,13 @@ fn command(values: &Values, kind: WorkerKind, faults: &mut Faults) -> Option<Com
         user: values.given_text("user").and_then(|name| user(name, faults)),
         listen: WorkerListen::StandardInput,
     };
-    let said = values.given_text("listen").and_then(WorkerListen::of);
-    command.listen = said.or(command.listen_by_words()).unwrap_or(WorkerListen::StandardInput);
+    let (said, by_words) =
+        (values.given_text("listen").and_then(WorkerListen::of), command.listen_by_words());
+    if kind == WorkerKind::Cgi && by_words.is_some() {
+        let allowed = "without {socket} and {port} with kind = \"cgi\": the program reads the request from its environment and its standard input";
+        faults.value("pool[0].command", "given", allowed);
+    }
+    command.listen = said.or(by_words).unwrap_or(WorkerListen::StandardInput);
     Some(command)
 }
 

@@ -3,7 +3,7 @@
 use crate::schema::{self, DefaultValue, Form, Key, Section};
 use crate::shape::Checked;
 use crate::{Faults, duration};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::net::{IpAddr, SocketAddr};
@@ -22,6 +22,8 @@ const ALIKE: f64 = 0.75;
 #[derive(Debug, Default)]
 pub(crate) struct Values {
     values: BTreeMap<&'static str, Checked>,
+    /// The keys that the file has.
+    given: BTreeSet<&'static str>,
 }
 
 /// Every section of a file.
@@ -132,9 +134,12 @@ fn read_repeated(section: &'static Section, value: &Value, max: usize, faults: &
 }
 
 fn read_keys(section: &'static Section, prefix: &str, table: &Table, faults: &mut Faults) -> Values {
-    let mut values = BTreeMap::new();
+    let (mut values, mut all_given) = (BTreeMap::new(), BTreeSet::new());
     for key in section.keys {
         let path = format!("{prefix}.{}", key.name);
+        if table.contains_key(key.name) {
+            all_given.insert(key.name);
+        }
         let given = match table.get(key.name).map(|value| (value, key.shape.check(value))) {
             Some((_, Ok(checked))) => Some(checked),
             Some((value, Err(allowed))) => {
@@ -160,7 +165,7 @@ fn read_keys(section: &'static Section, prefix: &str, table: &Table, faults: &mu
             values.insert(key.name, value);
         }
     }
-    Values { values }
+    Values { values, given: all_given }
 }
 
 /// Returns the value a key has where it is left out, if it then has one.
@@ -273,6 +278,11 @@ impl Sections {
 impl Values {
     fn value(&self, key: &str) -> &Checked {
         self.values.get(key).expect("the key is in the schema and has a default")
+    }
+
+    /// Returns whether the file has this key.
+    pub(crate) fn is_given(&self, key: &str) -> bool {
+        self.given.contains(key)
     }
 
     pub(crate) fn flag(&self, key: &str) -> bool {

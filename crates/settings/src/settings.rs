@@ -11,9 +11,10 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
-use suimon_control::{PaperRouteParams, PaperSessionParams, RouteLawKind, SessionLawKind, SizeLawKind};
+use suimon_control::{PaperRouteParams, PaperSessionParams, RouteLawKind, SessionLawKind};
 use suimon_gate::{KindMode, KindParams, QueueOrder, RouteMode};
 use suimon_model::Limit;
+use suimon_params::pool::WorkerKind;
 use suimon_params::upstream::{
     EjectionParams, FastCgiParams, HealthParams, Mapping, NodeAddress, NodeParams, Protocol, Scheme,
     TlsParams, UpstreamParams, WorkersNodeParams,
@@ -163,7 +164,7 @@ fn proxy(sections: &Sections, lease_keys: &StatePath, faults: &mut Faults) -> su
             issued: lease.choice("issued", LeaseIssued::of),
         },
         waiting_room: waiting_room(sections.once("waiting_room"), faults),
-        on_client_disconnect: application.choice("on_client_disconnect", OnClientDisconnect::of),
+        on_client_disconnect: on_client_disconnect(sections),
         via: application.flag("via"),
         gate: gate(sections, faults),
         learned_file: match kept(sections.once("learned").given_path("state")) {
@@ -322,6 +323,15 @@ fn limits(values: &Values, faults: &mut Faults) -> Limits {
     limits
 }
 
+/// Returns what becomes of work that nobody waits for. A program that runs for one request only stops
+/// when it is killed, whatever others do.
+fn on_client_disconnect(sections: &Sections) -> OnClientDisconnect {
+    let values = sections.once("upstream");
+    let is_killed = crate::pool::kind(sections) == Some(WorkerKind::Cgi);
+    let otherwise = if is_killed { OnClientDisconnect::Cancel } else { OnClientDisconnect::Finish };
+    values.given_text("on_client_disconnect").and_then(OnClientDisconnect::of).unwrap_or(otherwise)
+}
+
 fn spool(values: &Values) -> SpoolParams {
     SpoolParams {
         directory: values.given_path("directory"),
@@ -448,7 +458,7 @@ fn gate(sections: &Sections, faults: &mut Faults) -> suimon_gate::Params {
 /// Returns whether a law finds how many workers there are, if there is a pool of them.
 fn finds_workers(sections: &Sections) -> bool {
     let pool = sections.repeated("pool").first();
-    pool.is_some_and(|pool| pool.choice("size_law", SizeLawKind::of) == SizeLawKind::Measured)
+    pool.is_some_and(crate::pool::finds_workers)
 }
 
 /// Returns the cores of this machine, which is where the application often is, and else a
@@ -538,7 +548,16 @@ fn upstream(sections: &Sections, faults: &mut Faults) -> UpstreamParams {
     let cores = sections.once("gate").given_count("cores");
     let cores = cores
         .map_or_else(cores_here, |cores| u32::try_from(cores).expect("the schema's range ends within u32"));
-    let workers = crate::pool::pool(sections, cores, &mut nodes, faults);
+    let mut workers = crate::pool::pool(sections, cores, &mut nodes, faults);
+    let fastcgi = fastcgi(sections, &nodes, workers.as_ref(), faults);
+    // One program that answers every path is known before any request.
+    if let (Some(workers), Some(FastCgiParams { mapping: Mapping::Program { file, .. }, .. })) =
+        (&mut workers, &fastcgi)
+        && workers.pool.kind == WorkerKind::Cgi
+        && workers.pool.command.program.as_os_str().is_empty()
+    {
+        crate::pool::run_itself(&mut workers.pool.command, file);
+    }
     UpstreamParams {
         connect_timeout: timeouts.time("connect"),
         first_byte_timeout: timeouts.time("first_byte"),
@@ -561,7 +580,7 @@ fn upstream(sections: &Sections, faults: &mut Faults) -> UpstreamParams {
             server_name: tls.given_text("server_name").map(str::to_string),
             verify: tls.flag("verify"),
         },
-        fastcgi: fastcgi(sections, &nodes, workers.as_ref(), faults),
+        fastcgi,
         workers,
         nodes,
         seed: sections.once("gate").count("seed"),

@@ -5,6 +5,7 @@
 //! resets the stream).
 
 use super::Guard;
+use super::cgi::Cgi;
 use super::connect::Stream;
 use super::error::{UpstreamError, UpstreamErrorKind};
 use super::fastcgi::FastCgi;
@@ -42,6 +43,7 @@ enum BodySource {
     Http1(Box<Http1>),
     Http2 { incoming: Incoming, lease: StreamPermit },
     FastCgi(Box<FastCgi>),
+    Cgi(Box<Cgi>),
     Upgraded { stream: Stream, early: Bytes },
     Over,
 }
@@ -100,6 +102,10 @@ impl UpstreamBody {
         body
     }
 
+    pub(super) fn cgi(program: Box<Cgi>, sent: SentRequest) -> Self {
+        sent.into_body(BodySource::Cgi(program))
+    }
+
     pub(super) fn upgraded(stream: Stream, early: Bytes, sent: SentRequest) -> Self {
         sent.into_body(BodySource::Upgraded { stream, early })
     }
@@ -112,6 +118,11 @@ impl UpstreamBody {
                 Some(Err(fault)) => told(fault),
             },
             BodySource::FastCgi(connection) => match ready!(connection.poll_frame(cx)) {
+                Some(Ok(frame)) => return Poll::Ready(Some(Ok(frame))),
+                None => return Poll::Ready(None),
+                Some(Err(fault)) => told(fault),
+            },
+            BodySource::Cgi(program) => match ready!(program.poll_frame(cx)) {
                 Some(Ok(frame)) => return Poll::Ready(Some(Ok(frame))),
                 None => return Poll::Ready(None),
                 Some(Err(fault)) => told(fault),
@@ -133,6 +144,7 @@ impl UpstreamBody {
         let silence = match &mut self.state {
             BodySource::Http1(connection) => connection.silence(),
             BodySource::FastCgi(connection) => connection.silence(),
+            BodySource::Cgi(program) => program.silence(),
             BodySource::Http2 { lease, .. } => lease.silence(),
             BodySource::Upgraded { .. } | BodySource::Over => return Poll::Pending,
         };
@@ -234,6 +246,7 @@ impl Body for UpstreamBody {
         match &self.state {
             BodySource::Http1(connection) => connection.is_over(),
             BodySource::FastCgi(connection) => connection.is_over(),
+            BodySource::Cgi(program) => program.is_over(),
             BodySource::Http2 { incoming, .. } => incoming.is_end_stream(),
             BodySource::Upgraded { .. } | BodySource::Over => true,
         }
@@ -243,6 +256,7 @@ impl Body for UpstreamBody {
         match &self.state {
             BodySource::Http1(connection) => connection.size_hint(),
             BodySource::FastCgi(connection) => connection.size_hint(),
+            BodySource::Cgi(program) => program.size_hint(),
             BodySource::Http2 { incoming, .. } => incoming.size_hint(),
             BodySource::Upgraded { .. } | BodySource::Over => SizeHint::with_exact(0),
         }

@@ -14,6 +14,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use suimon_params::upstream::{NodeAddress, NodeParams, Protocol, Scheme, TlsParams};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::unix::pipe;
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use tokio::time::sleep;
 use tokio_rustls::TlsConnector;
@@ -29,6 +30,26 @@ pub(super) enum Stream {
     Plain(TcpStream),
     Unix(UnixStream),
     Tls(Box<TlsStream<TcpStream>>),
+    /// The standard input and output of a program.
+    Program {
+        /// `None`: it reads no more.
+        stdin: Option<pipe::Sender>,
+        stdout: pipe::Receiver,
+    },
+}
+
+impl Stream {
+    /// Lets a program come to the end of its standard input.
+    pub(super) fn close_stdin(&mut self) {
+        if let Stream::Program { stdin, .. } = self {
+            *stdin = None;
+        }
+    }
+}
+
+/// Returns the standard input of a program that reads still.
+fn open(stdin: &mut Option<pipe::Sender>) -> io::Result<Pin<&mut pipe::Sender>> {
+    stdin.as_mut().map(Pin::new).ok_or_else(|| io::ErrorKind::BrokenPipe.into())
 }
 
 /// How to reach one node.
@@ -142,7 +163,7 @@ async fn unix(path: &Path) -> io::Result<UnixStream> {
 }
 
 /// Returns whether a connection could not be opened because file descriptors ran out.
-fn lacks_descriptors(error: &io::Error) -> bool {
+pub(super) fn lacks_descriptors(error: &io::Error) -> bool {
     let is_lack = |error: &io::Error| {
         let lacks = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
         error.raw_os_error().is_some_and(|code| lacks.contains(&code))
@@ -158,6 +179,7 @@ impl AsyncRead for Stream {
             Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
             Stream::Unix(stream) => Pin::new(stream).poll_read(cx, buf),
             Stream::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
+            Stream::Program { stdout, .. } => Pin::new(stdout).poll_read(cx, buf),
         }
     }
 }
@@ -168,6 +190,7 @@ impl AsyncWrite for Stream {
             Stream::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
             Stream::Unix(stream) => Pin::new(stream).poll_write(cx, buf),
             Stream::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
+            Stream::Program { stdin, .. } => open(stdin)?.poll_write(cx, buf),
         }
     }
 
@@ -176,6 +199,8 @@ impl AsyncWrite for Stream {
             Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
             Stream::Unix(stream) => Pin::new(stream).poll_flush(cx),
             Stream::Tls(stream) => Pin::new(stream).poll_flush(cx),
+            // What is written is with the kernel.
+            Stream::Program { .. } => Poll::Ready(Ok(())),
         }
     }
 
@@ -184,6 +209,10 @@ impl AsyncWrite for Stream {
             Stream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
             Stream::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
             Stream::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+            Stream::Program { stdin, .. } => {
+                *stdin = None;
+                Poll::Ready(Ok(()))
+            }
         }
     }
 
@@ -200,6 +229,7 @@ impl AsyncWrite for Stream {
             Stream::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
             Stream::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
             Stream::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            Stream::Program { stdin, .. } => open(stdin)?.poll_write_vectored(cx, bufs),
         }
     }
 
@@ -208,6 +238,7 @@ impl AsyncWrite for Stream {
             Stream::Plain(stream) => stream.is_write_vectored(),
             Stream::Unix(stream) => stream.is_write_vectored(),
             Stream::Tls(stream) => stream.is_write_vectored(),
+            Stream::Program { stdin, .. } => stdin.as_ref().is_some_and(AsyncWrite::is_write_vectored),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! one request: a connection that is kept open occupies one worker of php-fpm for good, and requests
 //! on others would wait for it.
 
+use super::answer::{self, Expected, bad_response};
 use super::connect::Stream;
 use super::error::UpstreamErrorKind;
 use super::fault::{BodyFault, Failed};
@@ -13,15 +14,15 @@ use super::request::{Progress, RequestBody};
 use super::timer::Silence;
 use super::wire::{self, Wire};
 use bytes::{Bytes, BytesMut};
-use http::header::{CONTENT_LENGTH, HeaderValue, TRANSFER_ENCODING};
-use http::{Method, StatusCode, response};
+use http::header::HeaderValue;
+use http::{Method, response};
 use http_body::{Body as _, Frame, SizeHint};
 use std::borrow::Cow;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -71,6 +72,31 @@ impl Programs {
         Call { script: self.script(path).unwrap_or_else(|_| itself()), length: None }
     }
 
+    /// Returns what a program is told of a request. `host`: for a request that names none.
+    pub(super) fn environment(&self, head: &RequestHead, call: &Call<'_>, host: &HeaderValue) -> Environment {
+        let Call { script, length } = call;
+        let RequestHead { parts, forwarding, client, .. } = head;
+        let about = About {
+            mapping: &self.mapping,
+            script,
+            client: client.map(|client| client.address),
+            is_secure: client.is_some_and(|client| client.is_secure),
+            body: *length,
+            host: host.as_bytes(),
+        };
+        let asked_for = parts.headers.get(http::header::HOST);
+        let told = forwarding.iter().flat_map(|forwarding| forwarding.lines(asked_for));
+        let told = told.map(|(name, value)| (name, value.as_bytes()));
+        let mut environment = Environment::default();
+        environment::add(&mut environment, parts, &about, told);
+        environment
+    }
+
+    /// Returns the file of the program that a call is for.
+    pub(super) fn file(&self, call: &Call<'_>) -> PathBuf {
+        PathBuf::from(OsString::from_vec(self.mapping.file(&call.script).concat()))
+    }
+
     fn script(&self, path: &str) -> Result<Script<'_>, NoScript> {
         // A look at one file takes some microseconds; the program it spares takes a worker.
         self.mapping.script(path, |file| {
@@ -84,7 +110,7 @@ impl Programs {
 pub(super) struct Call<'a> {
     script: Script<'a>,
     /// Bytes of the body; `None`: there is none.
-    length: Option<u64>,
+    pub(super) length: Option<u64>,
 }
 
 /// An open FastCGI connection, for one request.
@@ -97,17 +123,6 @@ pub(super) struct FastCgi {
     searched: usize,
     expected: Expected,
     stderr: Stderr,
-}
-
-/// What is still expected of a body.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Expected {
-    /// Nothing that a client may get, as for `HEAD`; the program may write all the same.
-    Nothing,
-    /// This many bytes, as the head says.
-    Bytes(u64),
-    /// All that the program writes.
-    All,
 }
 
 /// What a worker wrote to its standard error, up to [`STDERR_MAX`] bytes; logged when dropped.
@@ -164,30 +179,21 @@ impl FastCgi {
         }
         // What came with the head.
         let written = self.written.split().freeze();
-        match self.expected.take(written) {
-            Ok(Some(piece)) => return Poll::Ready(Some(Ok(Frame::data(piece)))),
-            Ok(None) => {}
-            Err(longer) => return Poll::Ready(Some(Err(BodyFault::Malformed(longer.into())))),
+        if let Some(piece) = self.expected.take(written) {
+            return Poll::Ready(Some(piece.map(Frame::data)));
         }
         loop {
             let broken = match self.decoder.next(&mut self.wire.read.bytes) {
                 Ok(Some(Event::Stdout(piece))) => match self.expected.take(piece) {
-                    Ok(Some(piece)) => return Poll::Ready(Some(Ok(Frame::data(piece)))),
-                    Ok(None) => continue,
-                    Err(longer) => return Poll::Ready(Some(Err(BodyFault::Malformed(longer.into())))),
+                    Some(piece) => return Poll::Ready(Some(piece.map(Frame::data))),
+                    None => continue,
                 },
                 Ok(Some(Event::Stderr(piece))) => {
                     self.stderr.note(&piece);
                     continue;
                 }
                 Ok(Some(Event::End(End::Complete { .. }))) | Ok(None) if self.decoder.is_over() => {
-                    return match self.expected {
-                        Expected::Bytes(1..) => {
-                            let shorter = "it is shorter than its head says";
-                            Poll::Ready(Some(Err(BodyFault::Malformed(shorter.into()))))
-                        }
-                        _ => Poll::Ready(None),
-                    };
+                    return Poll::Ready(self.expected.end().err().map(Err));
                 }
                 Ok(Some(Event::End(end))) => {
                     return Poll::Ready(Some(Err(BodyFault::Malformed(end.to_string().into()))));
@@ -214,11 +220,7 @@ impl FastCgi {
 
     /// Returns what is known of the length of the rest of the body.
     pub(super) fn size_hint(&self) -> SizeHint {
-        match self.expected {
-            Expected::Nothing => SizeHint::with_exact(0),
-            Expected::Bytes(left) => SizeHint::with_exact(left),
-            Expected::All => SizeHint::default(),
-        }
+        self.expected.size_hint()
     }
 
     fn poll_answer(
@@ -229,7 +231,9 @@ impl FastCgi {
         loop {
             let taken = head::take(&mut self.written, &mut self.searched, self.head_max);
             if let Some(head) = taken.map_err(bad_response)? {
-                return Poll::Ready(self.begin_body(head, method).map_err(bad_response));
+                let (head, expected) = answer::begin(head, method).map_err(bad_response)?;
+                self.expected = expected;
+                return Poll::Ready(Ok(head));
             }
             let error = match self.decoder.next(&mut self.wire.read.bytes) {
                 Ok(Some(Event::Stdout(piece))) => {
@@ -258,45 +262,6 @@ impl FastCgi {
             };
             return Poll::Ready(Err(Failed::before_head(error)));
         }
-    }
-
-    fn begin_body(
-        &mut self,
-        mut head: response::Parts,
-        method: &Method,
-    ) -> Result<response::Parts, BadLength> {
-        // The gateway frames the body itself.
-        head.headers.remove(TRANSFER_ENCODING);
-        let mut length = None;
-        for value in &head.headers.get_all(CONTENT_LENGTH) {
-            let own = digits(value).ok_or(BadLength)?;
-            if length.replace(own).is_some_and(|other| other != own) {
-                return Err(BadLength);
-            }
-        }
-        if let Some(length) = length {
-            head.headers.insert(CONTENT_LENGTH, length.into());
-        }
-        let is_bodiless = matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
-        self.expected = match length {
-            _ if is_bodiless || method == Method::HEAD => Expected::Nothing,
-            Some(length) => Expected::Bytes(length),
-            None => Expected::All,
-        };
-        Ok(head)
-    }
-}
-
-impl Expected {
-    /// Returns what of `written` is for the client, if anything is.
-    fn take(&mut self, written: Bytes) -> Result<Option<Bytes>, &'static str> {
-        if written.is_empty() || *self == Expected::Nothing {
-            return Ok(None);
-        }
-        if let Expected::Bytes(left) = self {
-            *left = left.checked_sub(written.len() as u64).ok_or("it is longer than its head says")?;
-        }
-        Ok(Some(written))
     }
 }
 
@@ -330,29 +295,6 @@ impl fmt::Display for NoHead {
 
 impl std::error::Error for NoHead {}
 
-/// A head with a length that is no number, or with several.
-#[derive(Debug)]
-struct BadLength;
-
-impl fmt::Display for BadLength {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("its Content-Length is not one number")
-    }
-}
-
-impl std::error::Error for BadLength {}
-
-fn bad_response(cause: impl std::error::Error + Send + Sync + 'static) -> Failed {
-    let detail = "the worker sent no response that can be passed on";
-    Failed::new(UpstreamErrorKind::BadResponse, detail).caused_by(cause)
-}
-
-/// Reads a number of digits only: `+5` is none.
-fn digits(value: &HeaderValue) -> Option<u64> {
-    let text = value.to_str().ok()?;
-    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
-}
-
 /// Writes all records ahead of the body; without a body, all there are.
 fn write_head(
     text: &mut Vec<u8>,
@@ -361,23 +303,9 @@ fn write_head(
     call: &Call<'_>,
     host: &HeaderValue,
 ) {
-    let Call { script, length } = call;
-    let RequestHead { parts, forwarding, client, .. } = head;
-    let about = About {
-        mapping: &programs.mapping,
-        script,
-        client: client.map(|client| client.address),
-        is_secure: client.is_some_and(|client| client.is_secure),
-        body: *length,
-        host: host.as_bytes(),
-    };
-    let asked_for = parts.headers.get(http::header::HOST);
-    let told = forwarding.iter().flat_map(|forwarding| forwarding.lines(asked_for));
-    let mut environment = Environment::default();
-    environment::add(&mut environment, parts, &about, told.map(|(name, value)| (name, value.as_bytes())));
     text.extend_from_slice(&begin(false));
-    environment.write(text);
-    if length.is_none() {
+    programs.environment(head, call, host).write(text);
+    if call.length.is_none() {
         text.extend_from_slice(&stdin(0));
     }
 }

@@ -19,7 +19,9 @@
 //! where workers die meanwhile that have nothing to do with it. At most [`TRIES_MAX`] tries are made,
 //! the last on a new connection.
 
+mod answer;
 mod body;
+mod cgi;
 mod checks;
 mod connect;
 mod error;

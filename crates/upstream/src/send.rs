@@ -2,6 +2,7 @@
 //! safe.
 
 use super::body::{SentRequest, UpstreamBody};
+use super::cgi::Cgi;
 use super::connect::ConnectError;
 use super::error::{Unsent, UpstreamError, UpstreamErrorKind};
 use super::fastcgi::{Call, FastCgi, Programs};
@@ -33,6 +34,10 @@ enum Link {
     Http1(Box<Http1>),
     Http2(StreamPermit),
     FastCgi(Box<FastCgi>),
+    /// A place at which a program runs, with the most bytes of a head.
+    Cgi {
+        head_max: usize,
+    },
 }
 
 /// Why a try failed.
@@ -183,6 +188,10 @@ async fn open(
             let stream = Box::pin(node.connector.connect()).await?;
             Ok((Link::FastCgi(FastCgi::new(stream, &node.params, head_max, timeout)), false))
         }
+        Pool::Workers(workers) if workers.runs_once => {
+            guard.worker = Some(Box::pin(workers.take_place(&node.connector, is_ungated)).await?);
+            Ok((Link::Cgi { head_max }, true))
+        }
         Pool::Workers(workers) => {
             let (stream, worker) = Box::pin(workers.open(&node.connector, is_ungated, fresh)).await?;
             guard.worker = Some(worker);
@@ -250,6 +259,16 @@ async fn attempt(
             );
             let answer = exchange.await.map_err(|failed| missed(&mut sent, failed))?;
             Ok(Response::from_parts(answer, UpstreamBody::fastcgi(connection, sent)))
+        }
+        Link::Cgi { head_max } => {
+            let call = call.as_ref().map(|(programs, call)| (*programs, call));
+            let call = call.expect("a program is run at a node that has programs");
+            let lease = sent.guard.worker.as_ref().expect("a program is run at a place");
+            let limits = (head_max, first_byte_timeout);
+            let exchange =
+                Cgi::exchange(lease, head, call, &node.authority, body, progress.as_ref(), limits).await;
+            let (answer, program) = exchange.map_err(|failed| missed(&mut sent, failed))?;
+            Ok(Response::from_parts(answer, UpstreamBody::cgi(program, sent)))
         }
     }
 }

@@ -11,6 +11,7 @@ use http::{Method, Request, StatusCode};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use suimon_fastcgi::management;
+use suimon_params::pool::WorkerKind;
 use suimon_params::upstream::{NodeAddress, NodeParams, WorkersNodeParams};
 use suimon_pool::{Lease, Pool, WorkerCheck};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -29,6 +30,8 @@ pub(super) struct Workers {
     pub(super) pool: Pool,
     /// `None`: they speak HTTP/1.1.
     pub(super) programs: Option<Arc<Programs>>,
+    /// Whether none stays, and a program is run for each request.
+    pub(super) runs_once: bool,
     ready_path: Option<String>,
 }
 
@@ -39,7 +42,9 @@ impl Workers {
         programs: Option<Programs>,
     ) -> Self {
         let pool = Pool::new(origin, params.pool.clone());
-        Workers { pool, programs: programs.map(Arc::new), ready_path: params.ready_path.clone() }
+        let runs_once = params.pool.kind == WorkerKind::Cgi;
+        let ready_path = params.ready_path.clone();
+        Workers { pool, programs: programs.map(Arc::new), runs_once, ready_path }
     }
 
     /// Takes an idle worker and connects to it. `lives`: one that is not dead without the pool having
@@ -63,13 +68,27 @@ impl Workers {
                 Err(error) => last = Some(error),
             }
         }
+        Err(last.unwrap_or_else(|| self.none()))
+    }
+
+    /// Takes a place at which a program may run.
+    pub(super) async fn take_place(
+        &self,
+        connector: &Connector,
+        passes: bool,
+    ) -> Result<Lease, ConnectError> {
+        self.pool.take_within(connector.timeout(), passes).await.ok_or_else(|| self.none())
+    }
+
+    /// Returns why there was no worker.
+    fn none(&self) -> ConnectError {
         let (kind, detail) = if self.pool.is_down() {
             (UpstreamErrorKind::NoNode, "no worker is ready")
         } else {
             // That all are busy says nothing of the application.
             (UpstreamErrorKind::GatewayFull, "no worker was free in time")
         };
-        Err(last.unwrap_or(ConnectError { kind, detail, cause: None }))
+        ConnectError { kind, detail, cause: None }
     }
 
     async fn take(&self, within: Duration, passes: bool, lives: bool) -> Option<Lease> {

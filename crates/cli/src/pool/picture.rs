@@ -7,6 +7,8 @@ use suimon_statistics::table::{Align, columns};
 
 use Align::{Left, Right};
 
+/// The kind of pool that runs a process for each request.
+const CGI: &str = "cgi";
 /// Most characters of the last words of a worker in a trace; the last ones tell most.
 const WORDS_MAX: usize = 160;
 
@@ -18,10 +20,12 @@ pub(super) fn status(pools: &[PoolDetails], now: f64) -> String {
 
 fn whole(pool: &PoolDetails, now: f64) -> String {
     let PoolDetails { pool, workers, .. } = pool;
-    let mut text = format!("{}: {}", pool.name, residents(pool));
+    let runs_once = pool.kind == CGI;
+    let mut text = format!("{}: ", pool.name);
+    text.push_str(&if runs_once { places(pool) } else { residents(pool) });
     text.push_str(&format!("  {}\n", requests(pool)));
-    text.push_str(&format!("  {}\n", costs(pool)));
-    text.push_str(&format!("  {}\n", history(pool)));
+    text.push_str(&format!("  {}\n", if runs_once { start(pool) } else { costs(pool) }));
+    text.push_str(&format!("  {}\n", if runs_once { past_runs(pool) } else { history(pool) }));
     if let Some(moved) = &pool.last_move {
         text.push_str(&format!("  {}\n", last_move(moved, now)));
     }
@@ -30,17 +34,30 @@ fn whole(pool: &PoolDetails, now: f64) -> String {
     }
     let mut rows =
         vec![["worker", "pid", "state", "age", "requests", "memory", ""].map(str::to_owned).to_vec()];
-    rows.extend(workers.iter().map(|worker| row(worker, pool.generation)));
+    // A place at which nothing runs is no process.
+    let shown = workers.iter().filter(|worker| !runs_once || worker.pid.is_some());
+    rows.extend(shown.map(|worker| row(worker, pool.generation)));
     text.push_str(&columns(&[Right, Right, Left, Right, Right, Right, Left], &rows));
     text
 }
 
-/// Returns how many workers there are and should be.
-fn residents(pool: &PoolState) -> String {
-    let by = match pool.fixed {
+/// Returns how many processes may run, of a pool that runs one for each request.
+fn places(pool: &PoolState) -> String {
+    let processes = plural(pool.wanted as u64, "process", "processes");
+    format!("a process for each request (cgi), {processes} at once ({})\n", by(pool))
+}
+
+/// Returns who says how many workers there are.
+fn by(pool: &PoolState) -> String {
+    match pool.fixed {
         Some(_) => "fixed by an operator".to_owned(),
         None => format!("law: {}", pool.law),
-    };
+    }
+}
+
+/// Returns how many workers there are and should be.
+fn residents(pool: &PoolState) -> String {
+    let by = by(pool);
     let mut parts = vec![
         format!("{} wanted ({by})", pool.wanted),
         format!("{} ready", pool.ready),
@@ -61,15 +78,20 @@ fn requests(pool: &PoolState) -> String {
     format!("{} running, {limit}; {} queued", plural(pool.busy as u64, "request", "requests"), pool.queued)
 }
 
-/// Returns what starts and memory cost.
-fn costs(pool: &PoolState) -> String {
-    let start = match (pool.start_seconds, pool.start_cpu_seconds) {
+/// Returns what starts cost.
+fn start(pool: &PoolState) -> String {
+    match (pool.start_seconds, pool.start_cpu_seconds) {
         (Some(start), Some(cpu)) => {
             format!("a start takes {} ({} of CPU)", rough_time(start), rough_time(cpu))
         }
         (Some(start), None) => format!("a start takes {}", rough_time(start)),
         (None, _) => "no start has succeeded yet".to_owned(),
-    };
+    }
+}
+
+/// Returns what starts and memory cost.
+fn costs(pool: &PoolState) -> String {
+    let start = start(pool);
     let worker = pool.worker_bytes.map_or_else(String::new, |most| format!(", {} a worker", bytes(most)));
     let fit = pool.workers_fit.map_or_else(String::new, |fit| format!(", room for {fit}"));
     let swap = (pool.swap_bytes > 0).then(|| format!(", {} of it SWAPPED", bytes(pool.swap_bytes)));
@@ -78,6 +100,19 @@ fn costs(pool: &PoolState) -> String {
         bytes(pool.memory_bytes),
         swap.unwrap_or_default(),
         pool.workers_max
+    )
+}
+
+/// Returns what has become of the processes that each ran for one request.
+fn past_runs(pool: &PoolState) -> String {
+    let totals = &pool.totals;
+    format!(
+        "{} done, {}, {} of them failed; {} with a failure, {} killed",
+        plural(totals.requests, "request", "requests"),
+        plural(totals.starts, "start", "starts"),
+        totals.failed_starts,
+        plural(totals.deaths, "process ended", "processes ended"),
+        totals.kills
     )
 }
 
@@ -271,6 +306,28 @@ mod tests {
         assert!(
             text.contains("\n  UNHEALTHY: 6 starts in a row failed, the last one: exit code 1\n"),
             "{text}"
+        );
+    }
+
+    #[test]
+    fn a_pool_that_runs_a_process_for_each_request_shows_those_that_run() {
+        let mut shop = pool();
+        shop.pool.kind = CGI.to_owned();
+        shop.pool.law = "fixed".to_owned();
+        shop.pool.last_move = None;
+        shop.pool.start_cpu_seconds = None;
+        (shop.pool.totals.deaths, shop.pool.totals.kills) = (1, 3);
+        shop.workers[0] = WorkerState { retiring: false, generation: 1, ..shop.workers[0].clone() };
+        (shop.workers[0].memory_bytes, shop.workers[0].swap_bytes) = (None, 0);
+        shop.workers[1].pid = None;
+        assert_eq!(
+            status(&[shop], 1_012.5),
+            "shop: a process for each request (cgi), 2 processes at once (law: fixed)\n  \
+             1 request running, the limits of routes allow 4; 7 queued\n  \
+             a start takes 40.0 ms\n  \
+             24 requests done, 4 starts, 0 of them failed; 1 process ended with a failure, 3 killed\n  \
+             worker   pid  state   age  requests  memory\n       \
+             2  4002  busy   61 s        12       –\n"
         );
     }
 

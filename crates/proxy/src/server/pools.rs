@@ -10,6 +10,8 @@ use suimon_pool::{Pool, PoolChange, PoolStatus};
 pub struct PoolReport {
     /// How it stands.
     pub status: PoolStatus,
+    /// What its workers speak: a word of `pool.kind`.
+    pub kind: &'static str,
     /// How the number of its workers is found: a word of `pool.size_law`.
     pub law: &'static str,
     /// The number that an operator has fixed; `None`: the law finds it.
@@ -48,6 +50,7 @@ impl Observer {
         let Some((pool, params)) = self.pool() else { return Vec::new() };
         vec![PoolReport {
             status: pool.status(),
+            kind: params.pool.kind.word(),
             law: params.size.law.word(),
             fixed: *self.backend().fixed_size.borrow(),
             most: params.size.most,

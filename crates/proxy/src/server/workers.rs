@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use suimon_control::{DynamicParams, ResidentParams, ResidentSample, SizeLaw, SizeLawKind};
 use suimon_model::Instant;
-use suimon_params::pool::SizeParams;
+use suimon_params::pool::{SizeParams, WorkerKind};
 use suimon_params::upstream::WorkersNodeParams;
 use suimon_pool::PoolSample;
 use tokio::time::{Duration, MissedTickBehavior, interval};
@@ -42,6 +42,7 @@ pub(super) async fn tell_gate(backend: Arc<Backend>) {
 pub(super) async fn keep_size(backend: Arc<Backend>, params: WorkersNodeParams, learned: LearnedWorkers) {
     let Some(pool) = backend.upstream.pool().cloned() else { return };
     let (size, known) = (params.size, learned.get());
+    let runs_once = params.pool.kind == WorkerKind::Cgi;
     let mut law = law_of(size, size.law, known.unwrap_or(2 * size.cores + 1), known.is_some());
     pool.set_wanted(law.wanted() as usize, "so many are started with");
     let mut ticks = interval(EVERY);
@@ -70,7 +71,8 @@ pub(super) async fn keep_size(backend: Arc<Backend>, params: WorkersNodeParams, 
         let sample = pool.sample();
         let load = backend.keeper.worker_load();
         let was_held = held.now();
-        held.see(sample.ungated);
+        // Where a process runs for each request, so many run as the settings say, and no more.
+        held.see(if runs_once { 0 } else { sample.ungated });
         let sample = ResidentSample {
             short: load.short,
             held: load.held,

@@ -16,7 +16,10 @@ pub(super) const POOL: Section = Section {
         key(
             "command",
             List(&Text, ENTRIES_MAX),
-            Required { example: "[\"/srv/shop/worker\", \"{socket}\"]" },
+            Unset {
+                means: "needed; with kind = \"cgi\", the program that [upstream.fastcgi] names for the path is run itself",
+                example: "[\"/srv/shop/worker\", \"{socket}\"]",
+            },
             "Program and arguments of a worker: no shell reads them. {socket} stands for the path of its Unix socket, {port} for its port on the loopback interface.",
         ),
         key(
@@ -37,7 +40,10 @@ pub(super) const POOL: Section = Section {
         key(
             "directory",
             Path,
-            Unset { means: "the gateway's", example: "\"/srv/shop\"" },
+            Unset {
+                means: "the gateway's; with kind = \"cgi\" and without a command, the program's folder",
+                example: "\"/srv/shop\"",
+            },
             "Its working directory.",
         ),
         key(
@@ -59,13 +65,13 @@ pub(super) const POOL: Section = Section {
             "size_law",
             Word(SizeLawKind::CHOICES),
             Is("\"measured\""),
-            "How the number of workers is found.",
+            "How the number of workers is found. With kind = \"cgi\" it is fixed.",
         ),
         key(
             "workers",
             Count(1, WORKERS_MAX as u64),
-            Unset { means: "2 per core and one", example: "8" },
-            "With size_law = \"fixed\": how many.",
+            Unset { means: "2 per core and one; with kind = \"cgi\", max if that is given", example: "8" },
+            "With size_law = \"fixed\": how many. With kind = \"cgi\": how many processes run at once.",
         ),
         key("min", Count(1, WORKERS_MAX as u64), Is("1"), "The fewest workers, however idle they are."),
         key(

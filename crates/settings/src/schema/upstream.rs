@@ -26,7 +26,10 @@ pub(super) const UPSTREAM: Section = Section {
         key(
             "on_client_disconnect",
             Word(OnClientDisconnect::CHOICES),
-            Is("\"finish\""),
+            Unset {
+                means: "\"finish\"; \"cancel\" with a pool of kind = \"cgi\", whose processes are killed then",
+                example: "\"cancel\"",
+            },
             "What becomes of the work of a client that has gone.",
         ),
         key("via", Flag, Is("false"), "Whether requests to the application carry a Via header."),
