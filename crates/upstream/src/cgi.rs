@@ -11,10 +11,10 @@ use super::error::UpstreamErrorKind;
 use super::fastcgi::{Call, Programs};
 use super::fault::{BodyFault, Failed};
 use super::head::RequestHead;
-use super::incoming::Incoming;
-use super::outgoing::{Left, Outgoing, SendFault};
+use super::outgoing::Left;
 use super::request::{Progress, RequestBody};
 use super::timer::Silence;
+use super::wire::Wire;
 use bytes::Bytes;
 use http::header::HeaderValue;
 use http::{Method, response};
@@ -40,14 +40,11 @@ const ENDS_WITHIN: Duration = Duration::from_secs(1);
 
 /// A program that runs for one request.
 pub(super) struct Cgi {
-    stream: Stream,
+    wire: Wire,
     head_max: usize,
-    outgoing: Outgoing,
-    read: Incoming,
     searched: usize,
     expected: Expected,
     end: End,
-    silence: Silence,
 }
 
 /// How far a program is with its end.
@@ -80,18 +77,16 @@ impl Cgi {
         })?;
         let Run { body: stdin, answer, end } = in_time.map_err(not_started)?;
         let mut cgi = Box::new(Cgi {
-            stream: Stream::Program { stdin, stdout: answer },
+            wire: Wire::new(Stream::Program { stdin, stdout: answer }, timeout),
             head_max,
-            outgoing: Outgoing::default(),
-            read: Incoming::default(),
             searched: 0,
             expected: Expected::All,
             end: End::Answers(end),
-            silence: Silence::new(timeout),
         });
-        cgi.outgoing.begin(body, call.length.map_or(Left::Buffered, Left::Bytes), |_| ());
+        let left = call.length.map_or(Left::Buffered, Left::Bytes);
+        cgi.wire.begin(timeout, (body, left), |_| ());
         let answer = poll_fn(|cx| {
-            if let Err(BodyFault::Request(error)) = cgi.send(cx) {
+            if let Err(BodyFault::Request(error)) = cgi.keep_sending(cx) {
                 let detail = "the request's body broke off or is malformed";
                 let failed = Failed::new(UpstreamErrorKind::RequestBody, detail);
                 return Poll::Ready(Err(failed.caused_by(error)));
@@ -100,7 +95,7 @@ impl Cgi {
                 return Poll::Ready(answer);
             }
             let silent = || Failed::new(UpstreamErrorKind::FirstByteTimeout, "no response came in time");
-            cgi.silence.poll_over(cx, progress).map(|()| Err(silent()))
+            cgi.wire.silence.poll_over(cx, progress).map(|()| Err(silent()))
         })
         .await?;
         Ok((answer, cgi))
@@ -108,7 +103,7 @@ impl Cgi {
 
     /// Returns the timer, for whatever the caller waits for.
     pub(super) fn silence(&mut self) -> &mut Silence {
-        &mut self.silence
+        &mut self.wire.silence
     }
 
     /// Returns the next piece of the response's body; `None` at its end.
@@ -116,11 +111,11 @@ impl Cgi {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
-        if let Err(fault) = self.send(cx) {
+        if let Err(fault) = self.keep_sending(cx) {
             return Poll::Ready(Some(Err(fault)));
         }
         loop {
-            let written = self.read.bytes.split().freeze();
+            let written = self.wire.read.bytes.split().freeze();
             if let Some(piece) = self.expected.take(written) {
                 return Poll::Ready(Some(piece.map(Frame::data)));
             }
@@ -128,7 +123,7 @@ impl Cgi {
                 return self.poll_end(cx).map(|ended| ended.err().map(Err));
             }
             // What cannot be read is as good as the end.
-            if let Ok(1..) = ready!(self.read.poll_read(&mut self.stream, cx)) {
+            if let Ok(1..) = ready!(self.wire.poll_read(cx)) {
                 continue;
             }
             self.note_silence();
@@ -145,17 +140,14 @@ impl Cgi {
         self.expected.size_hint()
     }
 
-    /// Goes on to send the request's body. A program that does not read it may answer all the same.
-    fn send(&mut self, cx: &mut Context<'_>) -> Result<(), BodyFault> {
-        match self.outgoing.poll(&mut self.stream, cx) {
-            Poll::Pending => Ok(()),
-            Poll::Ready(Err(SendFault::Body(error))) => Err(BodyFault::Request(error)),
-            Poll::Ready(Ok(()) | Err(SendFault::Connection(_))) => {
-                // Programs may read up to the end, whatever the length.
-                self.stream.close_stdin();
-                Ok(())
-            }
+    /// Continues to send the request's body. A program that does not read it may answer all the same.
+    fn keep_sending(&mut self, cx: &mut Context<'_>) -> Result<(), BodyFault> {
+        self.wire.keep_sending(cx)?;
+        if self.wire.outgoing.is_sent() {
+            // Programs may read up to the end, whatever the length.
+            self.wire.stream.close_stdin();
         }
+        Ok(())
     }
 
     /// Notes that the program will write no more.
@@ -191,7 +183,7 @@ impl Cgi {
         method: &Method,
     ) -> Poll<Result<response::Parts, Failed>> {
         loop {
-            let taken = head::take(&mut self.read.bytes, &mut self.searched, self.head_max);
+            let taken = head::take(&mut self.wire.read.bytes, &mut self.searched, self.head_max);
             if let Some(head) = taken.map_err(bad_response)? {
                 let (head, expected) = answer::begin(head, method).map_err(bad_response)?;
                 self.expected = expected;
@@ -205,7 +197,7 @@ impl Cgi {
                 return Poll::Ready(Err(ended.into_iter().fold(failed, Failed::caused_by)));
             }
             // What cannot be read is as good as the end.
-            if !matches!(ready!(self.read.poll_read(&mut self.stream, cx)), Ok(1..)) {
+            if !matches!(ready!(self.wire.poll_read(cx)), Ok(1..)) {
                 self.note_silence();
             }
         }
