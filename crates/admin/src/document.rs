@@ -11,7 +11,7 @@ use suimon_fleet::workers::{WorkersCount, WorkersTotals};
 use suimon_gate::{Amount, KindView, RouteView, ServiceStanding, ServiceView, ServiceWish, Snapshot};
 use suimon_model::{Instant, NodeId, Reason, RouteId};
 use suimon_proxy::{LearnedView, LineCommand, LineCounts, LineError, LineReport};
-use suimon_proxy::{PoolCommand, PoolError, PoolReport, PoolStatus};
+use suimon_proxy::{PhpStatus, PoolCommand, PoolError, PoolReport, PoolStatus};
 use suimon_proxy::{RouteReport, Times, UpstreamNodeView, View};
 
 /// What stands above the table.
@@ -192,6 +192,7 @@ impl Source for OneOfEverything {
             picked: 0,
             failures_in_a_row: 0,
             connections: 0,
+            php: Some(PhpStatus { active: 0, idle: 1, total: 1, listen_queue: 0, max_children_reached: 0 }),
         }]
     }
 

@@ -47,8 +47,8 @@ pub use pool::{
 pub use routes::{Params, serve};
 pub use services::ServiceState;
 pub use state::{
-    DecisionState, KindState, NodeState, Percentiles, Rates, RecalledState, Refusals, RouteState, State,
-    Totals, WaitState,
+    DecisionState, KindState, NodeState, Percentiles, PhpState, Rates, RecalledState, Refusals, RouteState,
+    State, Totals, WaitState,
 };
 pub use verdict::Verdict;
 

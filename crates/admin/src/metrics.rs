@@ -279,6 +279,25 @@ fn of_nodes(out: &mut Exposition, nodes: &[UpstreamNodeView]) {
     each(names::NODE_IN_FLIGHT, |node| f64::from(node.in_flight));
     each(names::NODE_PICKED, |node| node.picked as f64);
     each(names::NODE_CONNECTIONS, |node| node.connections as f64);
+    of_php(out, nodes);
+}
+
+/// Writes what php-fpm says of its children.
+fn of_php(out: &mut Exposition, nodes: &[UpstreamNodeView]) {
+    let known = || nodes.iter().filter_map(|node| Some((node.address.as_str(), node.php?)));
+    let mut children = out.family(names::NODE_PHP_CHILDREN);
+    for (node, php) in known() {
+        children.value(&[("node", node), ("state", "active")], php.active as f64);
+        children.value(&[("node", node), ("state", "idle")], php.idle as f64);
+    }
+    let mut queued = out.family(names::NODE_PHP_QUEUED);
+    for (node, php) in known() {
+        queued.value(&[("node", node)], php.listen_queue as f64);
+    }
+    let mut full = out.family(names::NODE_PHP_FULL);
+    for (node, php) in known() {
+        full.value(&[("node", node)], php.max_children_reached as f64);
+    }
 }
 
 fn pools(out: &mut Exposition, pools: &[PoolReport]) {

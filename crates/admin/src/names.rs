@@ -119,6 +119,9 @@ metrics! {
     NODE_IN_FLIGHT = Gauge "suimon_node_in_flight_requests", "Requests at the node.";
     NODE_PICKED = Counter "suimon_node_picked_requests_total", "Requests sent to the node.";
     NODE_CONNECTIONS = Gauge "suimon_node_connections", "Connections kept open to the node.";
+    NODE_PHP_CHILDREN = Gauge "suimon_node_php_children", "Children of php-fpm at the node by state: active or idle, as its status page says; absent where it is not asked (upstream.fastcgi.status) or does not answer.";
+    NODE_PHP_QUEUED = Gauge "suimon_node_php_queued_connections", "Connections that none of php-fpm's children has taken yet.";
+    NODE_PHP_FULL = Counter "suimon_node_php_max_children_reached_total", "How often php-fpm had as many children as it may have, since it began.";
 
     // By pool of workers.
     POOL_WORKERS = Gauge "suimon_pool_workers", "Workers of the pool by state: starting, idle, busy, unsure (its request was cancelled, and it is not known to be idle) or stopping.";

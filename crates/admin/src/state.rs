@@ -327,6 +327,25 @@ pub struct NodeState {
     pub failures_in_a_row: u32,
     /// Connections kept open.
     pub connections: usize,
+    /// What php-fpm says of its children there (`upstream.fastcgi.status`); absent: it is not asked, or
+    /// does not answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub php: Option<PhpState>,
+}
+
+/// The children of php-fpm at a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PhpState {
+    /// How many work on a request.
+    pub active: u64,
+    /// How many wait for one.
+    pub idle: u64,
+    /// How many there are.
+    pub total: u64,
+    /// Connections that no child has taken yet.
+    pub listen_queue: u64,
+    /// How often there were as many as there may be, since php-fpm began.
+    pub max_children_reached: u64,
 }
 
 /// One decision.
@@ -607,6 +626,13 @@ fn node_state(node: &UpstreamNodeView) -> NodeState {
         picked: node.picked,
         failures_in_a_row: node.failures_in_a_row,
         connections: node.connections,
+        php: node.php.map(|php| PhpState {
+            active: php.active,
+            idle: php.idle,
+            total: php.total,
+            listen_queue: php.listen_queue,
+            max_children_reached: php.max_children_reached,
+        }),
     }
 }
 
@@ -707,6 +733,7 @@ pub(crate) mod tests {
                 picked: 100,
                 failures_in_a_row: 0,
                 connections: 5,
+                php: None,
             }]
         }
 

@@ -179,6 +179,7 @@ impl Source for Fixed {
             picked: 100,
             failures_in_a_row: 0,
             connections: 5,
+            php: None,
         }]
     }
 

@@ -119,7 +119,7 @@ impl Site {
         let socket = folder.path().join("fpm.sock");
         let user = if suimon_process::user_id() == 0 { "user = nobody\n" } else { "" };
         let text = format!(
-            "[global]\ndaemonize = no\nerror_log = {}\n[shop]\n{user}listen = {}\npm = static\npm.max_children = {children}\n",
+            "[global]\ndaemonize = no\nerror_log = {}\n[shop]\n{user}listen = {}\npm = static\npm.max_children = {children}\npm.status_path = /status\n",
             folder.path().join("fpm.log").display(),
             socket.display(),
         );
@@ -432,4 +432,38 @@ fn settings_without_a_program_are_refused_with_the_remedy() {
     assert!(ran.out.contains("check_files = false"), "{ran:?}");
     let text = format!("{text}check_files = false\n");
     assert_eq!(run(&["check", &file(&folder, "elsewhere.toml", &text)]).code, Some(0));
+}
+
+#[test]
+fn the_children_of_php_fpm_are_shown() {
+    let site = Site::with_php_fpm(3, "status = \"/status\"\n");
+    let state = || json(&get(site.gateway.admin, "/api/state").1);
+    let began = Instant::now();
+    let php = loop {
+        let php = state()["nodes"][0]["php"].clone();
+        if !php.is_null() {
+            break php;
+        }
+        assert!(began.elapsed() < LONG, "nothing is known of them");
+        thread::sleep(Duration::from_millis(10));
+    };
+    // One of them answers the question.
+    assert_eq!((&php["total"], &php["active"], &php["idle"]), (&3.into(), &1.into(), &2.into()), "{php}");
+    assert_eq!((&php["listen_queue"], &php["max_children_reached"]), (&0.into(), &0.into()), "{php}");
+    let metrics = get(site.gateway.admin, "/metrics").1;
+    assert!(
+        metrics.contains("suimon_node_php_children{node=\"fastcgi:") && metrics.contains("state=\"idle\"} 2")
+    );
+    let shown = run(&["status", "--admin", &site.gateway.admin_url()]);
+    assert!(shown.out.contains("php-fpm: 1 of 3 children busy"), "{shown:?}");
+    assert_eq!(get(site.gateway.clients, "/status").0, 404, "it is not for visitors");
+}
+
+#[test]
+fn a_status_page_that_php_fpm_does_not_know_is_told_once() {
+    let site = Site::with_php_fpm(1, "status = \"/other\"\n");
+    let told = site.gateway.process.wait_err("status page");
+    assert!(told.contains("does not know its path (pm.status_path)"), "{told}");
+    assert!(json(&get(site.gateway.admin, "/api/state").1)["nodes"][0]["php"].is_null());
+    assert_eq!(get(site.gateway.clients, "/").0, 200);
 }

@@ -5,6 +5,7 @@
 //! - [`request`]: the request as records.
 //! - [`response`]: the records of the worker, however the network cuts them.
 //! - [`management`]: whether a worker is there.
+//! - [`php_status`]: what php-fpm says of its children.
 //! - [`head`]: the head of the response, as the program writes it.
 //!
 //! One request is on a connection at a time. Workers do not multiplex: PHP's, Perl's and Python's
@@ -17,6 +18,7 @@ pub mod environment;
 pub mod fuzzing;
 pub mod head;
 pub mod management;
+pub mod php_status;
 pub mod record;
 pub mod request;
 pub mod response;

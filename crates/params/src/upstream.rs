@@ -162,6 +162,8 @@ pub struct FastCgiParams {
     /// Whether a program is run only if its file exists on this machine: a path without one costs no
     /// worker.
     pub checks_files: bool,
+    /// The path at which php-fpm says how many children it has; `None`: it is not asked.
+    pub status: Option<String>,
 }
 
 /// Workers that the gateway starts, as a node.

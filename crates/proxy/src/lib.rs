@@ -31,5 +31,5 @@ pub use server::{LineCommand, LineError, LineReport, Observer, Server, StartErro
 pub use server::{PoolCommand, PoolError, PoolReport};
 pub use suimon_pool::{PoolChange, PoolEvent, PoolStatus, WorkerStatus};
 pub use suimon_store::recorder::RecordError;
-pub use suimon_upstream::UpstreamNodeView;
+pub use suimon_upstream::{PhpStatus, UpstreamNodeView};
 pub use telemetry::{BUCKETS, LearnedView, LineCounts, Recalled, RouteReport, Times, View, WAIT_BUCKETS};

@@ -620,7 +620,8 @@ fn fastcgi(
             fallback: values.given_text("fallback").map(str::to_owned),
         },
     };
-    Some(FastCgiParams { mapping, checks_files: values.flag("check_files") })
+    let status = values.given_text("status").map(str::to_owned);
+    Some(FastCgiParams { mapping, checks_files: values.flag("check_files"), status })
 }
 
 impl Settings {
@@ -700,7 +701,7 @@ fn check_files(settings: &Settings, faults: &mut Faults) {
         }
     }
     let upstream = &settings.proxy.upstream;
-    if let Some(FastCgiParams { mapping: Mapping::Folder { root, .. }, checks_files: true }) =
+    if let Some(FastCgiParams { mapping: Mapping::Folder { root, .. }, checks_files: true, .. }) =
         &upstream.fastcgi
         && upstream.nodes.iter().any(|node| node.scheme == Scheme::FastCgi)
         && !Path::new(root).is_dir()

@@ -8,7 +8,7 @@ use super::http1::Http1;
 use super::request::RequestBody;
 use super::send::http2_request;
 use super::workers::is_well;
-use super::{Node, Pool, Shared, Upstream};
+use super::{Node, Pool, Shared, Upstream, php_watch};
 use http::header::{CONNECTION, HeaderValue, USER_AGENT};
 use http::{Method, Request, response};
 use std::sync::Arc;
@@ -37,7 +37,10 @@ impl Upstream {
             }
         };
         let others = async {
-            self.run_checks(shutdown).await;
+            tokio::select! {
+                () = self.run_checks(shutdown) => {}
+                () = php_watch::watch(&self.shared) => {}
+            }
             drop(end);
         };
         tokio::join!(workers, others);

@@ -68,8 +68,7 @@ impl Programs {
     /// Returns what a check asks for. It may be for a path that the worker answers without any
     /// program, as php-fpm does for its `ping.path`.
     pub(super) fn check<'a>(&'a self, path: &'a str) -> Call<'a> {
-        let itself = || Script { name: path.as_bytes().into(), path_info: Cow::default() };
-        Call { script: self.script(path).unwrap_or_else(|_| itself()), length: None }
+        self.script(path).map_or_else(|_| Call::of_worker(path), |script| Call { script, length: None })
     }
 
     /// Returns what a program is told of a request. `host`: for a request that names none.
@@ -113,6 +112,13 @@ pub(super) struct Call<'a> {
     pub(super) length: Option<u64>,
 }
 
+impl<'a> Call<'a> {
+    /// Returns what asks for a path that the worker answers without any program.
+    pub(super) fn of_worker(path: &'a str) -> Self {
+        Call { script: Script { name: path.as_bytes().into(), path_info: Cow::default() }, length: None }
+    }
+}
+
 /// An open FastCGI connection, for one request.
 pub(super) struct FastCgi {
     wire: Wire,
@@ -129,6 +135,7 @@ pub(super) struct FastCgi {
 struct Stderr {
     node: NodeParams,
     text: Vec<u8>,
+    is_quiet: bool,
 }
 
 impl FastCgi {
@@ -142,8 +149,13 @@ impl FastCgi {
             written: BytesMut::new(),
             searched: 0,
             expected: Expected::All,
-            stderr: Stderr { node: node.clone(), text: vec![] },
+            stderr: Stderr { node: node.clone(), text: vec![], is_quiet: false },
         })
+    }
+
+    /// Keeps what the worker writes to its standard error out of the log.
+    pub(super) fn keep_quiet(&mut self) {
+        self.stderr.is_quiet = true;
     }
 
     /// Returns the connection's timer, for whatever the caller waits for.
@@ -276,7 +288,7 @@ impl Drop for Stderr {
     fn drop(&mut self) {
         let text = String::from_utf8_lossy(&self.text);
         let text = text.trim();
-        if !text.is_empty() {
+        if !text.is_empty() && !self.is_quiet {
             // Quoted: it may repeat what a client has sent.
             tracing::warn!(node = %self.node, "a worker wrote to its standard error: {text:?}");
         }

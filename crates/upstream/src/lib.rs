@@ -32,6 +32,8 @@ mod http1;
 mod http2;
 mod incoming;
 mod outgoing;
+mod php;
+mod php_watch;
 mod pool;
 mod request;
 mod send;
@@ -51,6 +53,7 @@ pub use error::{Blame, Unsent, UpstreamError, UpstreamErrorKind};
 pub use head::{RequestClient, RequestHead};
 pub use request::BoxError;
 pub use send::{Sending, TRIES_MAX};
+pub use suimon_fastcgi::php_status::PhpStatus;
 use suimon_params::upstream::{NodeAddress, NodeParams, Protocol, Scheme, UpstreamParams};
 use suimon_pool::Lease;
 pub use view::UpstreamNodeView;
@@ -62,6 +65,7 @@ use http::HeaderValue;
 use http_body::Body;
 use http1::Http1;
 use http2::SharedPool;
+use php::PhpSeen;
 use pool::IdlePool;
 use request::RequestBody;
 use std::fmt;
@@ -100,6 +104,7 @@ struct Node {
     authority: HeaderValue,
     connector: Connector,
     pool: Pool,
+    php: PhpSeen,
 }
 
 enum Pool {
@@ -379,7 +384,7 @@ impl Node {
             })),
         };
         let connector = Connector::new(node, &params.tls, params.connect_timeout)?;
-        Ok(Node { params: node.clone(), authority, connector, pool })
+        Ok(Node { params: node.clone(), authority, connector, pool, php: PhpSeen::default() })
     }
 
     /// Closes connections that were idle for too long.

@@ -2,6 +2,7 @@
 
 use super::Upstream;
 use std::time::Duration;
+use suimon_fastcgi::php_status::PhpStatus;
 use suimon_model::NodeId;
 
 /// The visible state of a node.
@@ -29,6 +30,8 @@ pub struct UpstreamNodeView {
     pub failures_in_a_row: u32,
     /// Connections kept open: idle ones (HTTP/1.1), all (HTTP/2).
     pub connections: usize,
+    /// What php-fpm says of its children there; `None`: it is not asked, or does not answer.
+    pub php: Option<PhpStatus>,
 }
 
 impl Upstream {
@@ -48,6 +51,7 @@ impl Upstream {
             picked: seen.picked,
             failures_in_a_row: seen.failures_in_a_row,
             connections: node.pooled(),
+            php: node.php.status(),
         });
         seen.collect()
     }

@@ -376,6 +376,15 @@ fn nodes(nodes: &[NodeState], most: usize) -> String {
         if let Some(left) = node.ejected_for_seconds {
             why.push_str(&format!(", for another {}", time(left)));
         }
+        if let Some(php) = node.php {
+            why.push_str(&format!(
+                "; php-fpm: {} of {} children busy, {} queued, {} at its maximum",
+                php.active,
+                php.total,
+                php.listen_queue,
+                counted(php.max_children_reached, "time")
+            ));
+        }
         rows.push(vec![
             node.address.clone(),
             node.status.clone(),

@@ -180,5 +180,11 @@ pub(super) const UPSTREAM_FASTCGI: Section = Section {
             Unset { means: "programs are under `root`", example: "\"/srv/shop/app.fcgi\"" },
             "One program that answers every path, which is its PATH_INFO, whatever is under root.",
         ),
+        key(
+            "status",
+            UrlPath,
+            Unset { means: "php-fpm is not asked", example: "\"/status\"" },
+            "The path that php-fpm's pm.status_path names. Nodes are asked for it every 5 s, and what it says is shown in status, /api/state and metrics. Nothing is decided by it.",
+        ),
     ],
 };

@@ -98,7 +98,7 @@ fn to(backend: &Backend) -> Upstream {
     };
     let mut params = params(&[backend.address]);
     params.nodes[0].scheme = Scheme::FastCgi;
-    params.fastcgi = Some(FastCgiParams { mapping, checks_files: false });
+    params.fastcgi = Some(FastCgiParams { mapping, checks_files: false, status: None });
     Upstream::new(params).unwrap()
 }
 
@@ -254,6 +254,7 @@ async fn a_silent_worker_ends_in_time() {
     params.fastcgi = Some(FastCgiParams {
         mapping: Mapping::Program { file: "/srv/app".into(), root: "/srv".into() },
         checks_files: false,
+        status: None,
     });
     let upstream = Upstream::new(params).unwrap();
     assert_eq!(kind(get(&upstream, "/").await), UpstreamErrorKind::FirstByteTimeout);

@@ -1,6 +1,6 @@
 use super::*;
 use std::collections::BTreeMap;
-use suimon_admin::{Percentiles, Rates, Refusals, Totals, Verdict, WaitState};
+use suimon_admin::{Percentiles, PhpState, Rates, Refusals, Totals, Verdict, WaitState};
 
 fn route(name: &str, offered: u64) -> RouteState {
     RouteState {
@@ -126,6 +126,7 @@ fn state() -> State {
             picked: 100,
             failures_in_a_row: 0,
             connections: 5,
+            php: Some(PhpState { active: 4, idle: 1, total: 5, listen_queue: 7, max_children_reached: 2 }),
         }],
         pools: vec![],
         decisions: (0..30)
@@ -168,6 +169,7 @@ fn the_picture_says_what_is_so_and_why() {
         "waited in line: half 3 min, 95 of 100 5 min; 728 waiting pages",
         "held for up to 4.2 s; patience 30 s (learned)",
         "5 idle connections kept open",
+        "health checks pass; php-fpm: 4 of 5 children busy, 7 queued, 2 times at its maximum",
         "in line: has a position in the waiting room",
         "limit under trial",
         "3  the wait would be longer than most visitors stay",
