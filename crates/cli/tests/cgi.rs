@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Gateway, file, get, run, try_get};
+use common::{Gateway, LONG, file, get, run, runs, try_get, until};
 use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
@@ -12,8 +12,6 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 use suimon_process::Signal;
-
-const LONG: Duration = Duration::from_secs(30);
 
 /// Tells what it was told, and does what it is asked for.
 const SCRIPT: &str = r#"#!/bin/sh
@@ -133,20 +131,6 @@ fn ask(address: SocketAddr, request: &[u8]) -> String {
     let mut answer = vec![];
     stream.read_to_end(&mut answer).unwrap();
     String::from_utf8(answer).unwrap()
-}
-
-fn until(what: &str, mut condition: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !condition() {
-        assert!(began.elapsed() < LONG, "{what}: it does not come true");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// Returns whether a process runs: one that nobody has waited for does not.
-fn runs(pid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
 }
 
 #[test]

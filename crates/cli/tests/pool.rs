@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Gateway, file, get, run, try_get};
+use common::{Gateway, file, get, run, runs, try_get, until};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,8 +17,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use suimon_process::Signal;
-
-const LONG: Duration = Duration::from_secs(30);
 
 /// Answers with the number of its process, and does what it is asked for.
 const PAGE: &str = r"<?php
@@ -126,20 +124,6 @@ impl Load {
         }
         (self.served.load(Relaxed), self.failed.load(Relaxed))
     }
-}
-
-fn until(what: &str, mut condition: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !condition() {
-        assert!(began.elapsed() < LONG, "{what}: it does not come true");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// Returns whether a process runs: one that nobody has waited for does not.
-fn runs(pid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
 }
 
 fn kill(pid: u32) {

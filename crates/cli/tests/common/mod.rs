@@ -11,7 +11,7 @@ use std::process::{Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use suimon_process::{Program, Signal};
 
 /// Far longer than anything here takes, so that a hang fails a test and a slow machine does not.
@@ -317,4 +317,19 @@ fn answer_all(stream: &TcpStream, gate: &(Mutex<bool>, Condvar), arrived: &Sende
             return;
         }
     }
+}
+
+/// Waits until this holds, however often it must be looked at.
+pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !condition() {
+        assert!(began.elapsed() < LONG, "{what}: it does not come true");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Returns whether a process runs: one that nobody has waited for does not.
+pub fn runs(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
 }
