@@ -182,6 +182,8 @@ pub struct Residents {
     /// Seconds that the last trial's workers took to come.
     took: f64,
     start_s: f64,
+    /// How many start at once.
+    at_once: u32,
     has_completed: bool,
     memory: Memory,
     /// The most that ran at once, by tick.
@@ -255,6 +257,7 @@ impl Residents {
             changed_at: None,
             took: 0.0,
             start_s: START_LEAST,
+            at_once: 1,
             has_completed: false,
             memory: Memory { ceiling: most, cut_at: Instant::ORIGIN, fit: most, unfit: 0 },
             running: VecDeque::with_capacity(PEAK_TICKS),
@@ -281,6 +284,7 @@ impl Residents {
         }
         self.running.push_back(sample.running_max);
         self.start_s = sample.start_s.unwrap_or(START_LEAST).max(START_LEAST);
+        self.at_once = sample.starts_at_once.max(self.params.cores / 2).max(1);
         self.has_completed |= is_useful(sample);
         self.keep_to_memory(now, sample)
             .or_else(|| self.rise(now, passed, sample))
@@ -468,7 +472,7 @@ impl Residents {
         *rise = Rise { before: Some(here), ..Rise::default() };
         let factor = if gain >= IN_PROPORTION { STEP } else { RISE_NEAR };
         let start_s = sample.start_s.unwrap_or(START_LEAST).max(RISE_START_LEAST);
-        let starts = (STEP_SECONDS / start_s * self.starts_at_once()).max(1.0);
+        let starts = (STEP_SECONDS / start_s * f64::from(self.at_once)).max(1.0);
         let more = (factor * f64::from(n)).ceil().min(f64::from(n) + starts) as u32;
         let more = self.go(now, more, ResidentReason::TriesMore);
         // Without room for more of them there is nothing to see.
@@ -591,16 +595,11 @@ impl Residents {
 
     fn more_than(&self, n: u32) -> u32 {
         // No more than start in time, as they take the processor from the others.
-        let in_time = |within: f64| within / self.start_s * self.starts_at_once();
+        let in_time = |within: f64| within / self.start_s * f64::from(self.at_once);
         let least = (f64::from(n) * (STEP_AGAIN - 1.0)).min(in_time(STEP_SECONDS_MOST));
         let starts = in_time(STEP_SECONDS).max(least);
         let more = (self.step * f64::from(n)).min(f64::from(n) + starts).round() as u32;
         more.max(n + 1).min(self.limit())
-    }
-
-    /// Returns how many workers start at once.
-    fn starts_at_once(&self) -> f64 {
-        f64::from((self.params.cores / 2).max(1))
     }
 
     /// Where memory has become short during a trial, the number it is compared with may not fit any

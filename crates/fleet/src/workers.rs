@@ -49,10 +49,14 @@ use table::{Holder, State, Table, Worker};
 pub const WORKERS_MAX: usize = 1024;
 /// The most processes of a pool: while all are replaced, those that end are there, too.
 pub const PROCESSES_MAX: usize = 2 * WORKERS_MAX;
+/// The least CPU time that a start counts as, seconds: it is measured to a hundredth.
+const START_CPU_S_LEAST: f64 = 0.01;
 /// A worker that ends this soon after it was ready, and without a request, has failed to start.
 pub const YOUNG: Duration = Duration::from_secs(5);
 /// A worker that is to be replaced and still has a request after this long is told.
 pub const AWAITED_AFTER: Duration = Duration::from_secs(10);
+/// The most starts at once, however little of a core one needs.
+pub const STARTING_MAX: usize = 16;
 /// The longest delay after failed starts, in seconds.
 pub const BACK_OFF_S_MAX: u32 = 60;
 /// Failed starts in a row after which a pool is unhealthy.
@@ -350,6 +354,28 @@ impl Workers {
         self.starts.median_s()
     }
 
+    /// Takes note of the CPU time that a start took, seconds.
+    pub fn handle_start_cost(&mut self, cpu_s: f64) {
+        self.starts.cost(cpu_s);
+    }
+
+    /// Returns the median of the CPU time of recent starts, seconds; `None`: it is not known.
+    pub fn start_cpu_s(&self) -> Option<f64> {
+        self.starts.median_cpu_s()
+    }
+
+    /// Returns how many workers start at once: as many as keep the cores for it busy.
+    pub fn starts_at_once(&self) -> usize {
+        let cores = self.params.starting_cores.max(1);
+        match (self.starts.median_s(), self.starts.median_cpu_s()) {
+            (Some(took), Some(cpu)) => {
+                let at_once = cores as f64 * took / cpu.max(START_CPU_S_LEAST);
+                (at_once as usize).clamp(cores, STARTING_MAX.max(cores))
+            }
+            _ => cores,
+        }
+    }
+
     /// Returns what is known of each worker, in the order of their starts.
     pub fn views(&self) -> impl Iterator<Item = WorkerView> {
         self.table.iter().map(|(id, worker)| WorkerView {
@@ -422,7 +448,7 @@ impl Workers {
     /// Returns whether another one may start at the same time as those that start already.
     fn may_start_more(&self) -> bool {
         // After a failure one start tells whether the next ones are worth it.
-        let at_once = if self.starts.have_failed() { 1 } else { self.params.starting_max.max(1) };
+        let at_once = if self.starts.have_failed() { 1 } else { self.starts_at_once() };
         !self.is_suspended
             && self.table.count().starting < at_once
             && self.table.len() < PROCESSES_MAX

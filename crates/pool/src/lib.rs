@@ -45,7 +45,6 @@ pub use view::{PoolSample, PoolStatus, WorkerStatus};
 
 use memory::Look;
 use memory::process::ProcessMemory;
-use recent::Recent;
 use runs::Runs;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -89,7 +88,6 @@ struct State {
     trace: Trace,
     look: Look,
     /// CPU time of recent starts, seconds.
-    start_cpu: Recent,
     /// The last that a worker wrote which has ended, or why there is none.
     last_words: String,
     /// Why the pool cannot run, and why it has no guardian; `None`: it can, and has.
@@ -125,7 +123,6 @@ impl Pool {
             sleeps_until: Instant::FAR_FUTURE,
             trace: Trace::default(),
             look: Look::default(),
-            start_cpu: Recent::default(),
             last_words: String::new(),
             unable: None,
             unguarded: None,
@@ -257,7 +254,8 @@ impl Pool {
             stopping: count.stopping,
             busy_max: state.workers.take_busy_max(),
             start_s: state.workers.start_s(),
-            start_cpu_s: state.start_cpu.median(),
+            start_cpu_s: state.workers.start_cpu_s(),
+            starts_at_once: state.workers.starts_at_once(),
             fit: state.look.fit,
             worker_bytes: state.look.worker_bytes,
             swap_bytes: state.look.swap_bytes,
@@ -281,7 +279,7 @@ impl Pool {
             worker_bytes: state.look.worker_bytes,
             fit: state.look.fit,
             start_s: state.runs.as_ref().map_or_else(|| state.workers.start_s(), Runs::start_s),
-            start_cpu_s: state.start_cpu.median(),
+            start_cpu_s: state.workers.start_cpu_s(),
             last_move: state.trace.moved().cloned(),
             workers: state.workers.views().map(|view| state.status_of(now, &view)).collect(),
         }

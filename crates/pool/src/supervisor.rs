@@ -304,7 +304,9 @@ where
             Report::Confirmed { id, is_own: true, cpu } => {
                 self.pace.hurry();
                 self.pool.change(|state, now| {
-                    state.start_cpu.extend(cpu.map(|cpu| cpu.as_secs_f64()));
+                    if let Some(cpu) = cpu {
+                        state.workers.handle_start_cost(cpu.as_secs_f64());
+                    }
                     state.workers.handle_ready(now, id);
                 });
             }

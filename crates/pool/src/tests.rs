@@ -49,7 +49,7 @@ fn params(script: &str, folder: &Path) -> PoolParams {
             ..CommandParams::default()
         },
         workers: WorkersParams {
-            starting_max: 2,
+            starting_cores: 2,
             ready_within: PATIENCE,
             stop_within: Duration::from_secs(1),
             ..WorkersParams::default()

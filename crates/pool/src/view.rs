@@ -90,6 +90,8 @@ pub struct PoolSample {
     pub start_s: Option<f64>,
     /// CPU time of a start: the median of the last ones, seconds, to a hundredth.
     pub start_cpu_s: Option<f64>,
+    /// How many may start at once.
+    pub starts_at_once: usize,
     /// How many workers fit into the memory there is; `None`: not known yet.
     pub fit: Option<usize>,
     /// What nearly every worker takes at most, bytes; `None`: not known yet.

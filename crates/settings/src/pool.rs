@@ -79,7 +79,7 @@ pub(crate) fn pool(
             kind,
             command: command(values, kind, faults)?,
             workers: WorkersParams {
-                starting_max: (cores / 2).max(1) as usize,
+                starting_cores: (cores / 2).max(1) as usize,
                 ready_within: values.time("ready_within"),
                 stop_within: values.time("stop_within"),
                 requests_max: Some(values.count("requests_max")).filter(|count| *count > 0),

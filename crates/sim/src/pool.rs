@@ -153,7 +153,7 @@ impl Pool {
         };
         let law = setup.law.map(|law| SizeLaw::new(law, params));
         let workers = Workers::new(WorkersParams {
-            starting_max: (cores / 2).max(1) as usize,
+            starting_cores: (cores / 2).max(1) as usize,
             ready_within: Duration::from_secs(600),
             stop_within: Duration::from_secs(30),
             seed,
@@ -301,6 +301,8 @@ impl Pool {
             took_s: (self.completed > 0).then(|| self.took_s / self.completed as f64),
             oldest_s: oldest.map_or(0.0, |since| now.secs_since(since)),
             start_s: self.start_s,
+            // A start takes nothing but the processor.
+            starts_at_once: 0,
             fit,
             is_swapping: self.setup.swapped(self.processes()) > 0.0,
         };

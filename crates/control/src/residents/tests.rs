@@ -115,6 +115,7 @@ impl Host {
             failed: 0,
             oldest_s: self.queue / capacity.max(1e-9),
             start_s: Some(self.start_s),
+            starts_at_once: 0,
             fit: self.fit,
             is_swapping: self.is_swapping,
         };

@@ -10,8 +10,10 @@ pub struct WorkerId(pub u64);
 /// What a pool is told before it starts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WorkersParams {
-    /// The most starts at once; 0 counts as 1.
-    pub starting_max: usize,
+    /// Cores that starts may keep busy; 0 counts as 1. As many workers start at once, and more where
+    /// a start is known to wait for most of its time, for a database or for its turn: up to
+    /// [`super::STARTING_MAX`].
+    pub starting_cores: usize,
     /// The longest from a start until the worker is ready.
     pub ready_within: Duration,
     /// The longest from the end of a cancelled request, which the worker may be busy with still,
@@ -38,7 +40,7 @@ pub struct WorkersParams {
 impl Default for WorkersParams {
     fn default() -> Self {
         WorkersParams {
-            starting_max: 1,
+            starting_cores: 1,
             ready_within: Duration::from_secs(30),
             idle_within: Duration::from_secs(10),
             stop_within: Duration::from_secs(10),

@@ -5,7 +5,7 @@ use super::{BACK_OFF_S_MAX, FAILURES_MAX};
 use std::collections::VecDeque;
 use suimon_model::{Duration, Instant, seconds};
 
-/// Durations of starts that are kept, those of the last ones.
+/// Durations and CPU times of starts that are kept, those of the last ones.
 const KEPT_MAX: usize = 16;
 
 #[derive(Clone, Debug)]
@@ -19,6 +19,7 @@ pub(super) struct Starts {
     /// When a worker that was started since will have shown that starts succeed again.
     proven_at: Option<Instant>,
     durations: VecDeque<f64>,
+    cpu: VecDeque<f64>,
 }
 
 impl Starts {
@@ -31,6 +32,7 @@ impl Starts {
             may_start: Instant::ORIGIN,
             proven_at: None,
             durations: VecDeque::with_capacity(KEPT_MAX),
+            cpu: VecDeque::with_capacity(KEPT_MAX),
         }
     }
 
@@ -47,10 +49,12 @@ impl Starts {
 
     /// Takes note of how long a start took, seconds.
     pub(super) fn succeed(&mut self, took_s: f64) {
-        if self.durations.len() == KEPT_MAX {
-            self.durations.pop_front();
-        }
-        self.durations.push_back(took_s);
+        keep(&mut self.durations, took_s);
+    }
+
+    /// Takes note of the CPU time that a start took, seconds.
+    pub(super) fn cost(&mut self, cpu_s: f64) {
+        keep(&mut self.cpu, cpu_s);
     }
 
     /// Forgets failures: the program has changed, or was shown to start.
@@ -93,8 +97,24 @@ impl Starts {
 
     /// Returns the median of how long recent starts took, seconds.
     pub(super) fn median_s(&self) -> Option<f64> {
-        let mut sorted: Vec<f64> = self.durations.iter().copied().collect();
-        sorted.sort_by(f64::total_cmp);
-        sorted.get(sorted.len() / 2).copied()
+        median(&self.durations)
     }
+
+    /// Returns the median of the CPU time of recent starts, seconds.
+    pub(super) fn median_cpu_s(&self) -> Option<f64> {
+        median(&self.cpu)
+    }
+}
+
+fn keep(values: &mut VecDeque<f64>, value: f64) {
+    if values.len() == KEPT_MAX {
+        values.pop_front();
+    }
+    values.push_back(value);
+}
+
+fn median(values: &VecDeque<f64>) -> Option<f64> {
+    let mut sorted: Vec<f64> = values.iter().copied().collect();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied()
 }

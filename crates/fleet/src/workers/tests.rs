@@ -8,7 +8,7 @@ fn at(secs: f64) -> Instant {
 
 fn params() -> WorkersParams {
     WorkersParams {
-        starting_max: 2,
+        starting_cores: 2,
         ready_within: Duration::from_secs(10),
         idle_within: Duration::from_secs(4),
         stop_within: Duration::from_secs(3),
@@ -606,4 +606,46 @@ proptest! {
             prop_assert!(count.idle + count.starting <= workers.wanted() + 1);
         }
     }
+}
+
+#[test]
+fn as_many_start_at_once_as_keep_the_cores_for_it_busy() {
+    let mut workers = Workers::new(WorkersParams { starting_cores: 1, ..params() });
+    workers.set_wanted(at(0.0), 40);
+    let first = started(&mut workers);
+    assert_eq!(first.len(), 1, "nothing is known of a start");
+    // A fifth of a second, for most of which it waits for a database.
+    workers.handle_start_cost(0.04);
+    workers.handle_ready(at(0.2), first[0]);
+    let next = started(&mut workers);
+    assert_eq!((next.len(), workers.starts_at_once()), (5, 5));
+    // The same work on a busy processor takes longer, as it waits for its turn.
+    for id in next {
+        workers.handle_start_cost(0.04);
+        workers.handle_ready(at(2.2), id);
+    }
+    assert_eq!(started(&mut workers).len(), STARTING_MAX);
+    // Those that need a core for all of the time start one after the other.
+    let mut heavy = Workers::new(WorkersParams { starting_cores: 1, ..params() });
+    heavy.set_wanted(at(0.0), 40);
+    let first = started(&mut heavy);
+    heavy.handle_start_cost(0.7);
+    heavy.handle_ready(at(0.8), first[0]);
+    assert_eq!(started(&mut heavy).len(), 1);
+}
+
+#[test]
+fn after_a_failed_start_one_tells_whether_the_next_are_worth_it() {
+    let mut workers = Workers::new(WorkersParams { starting_cores: 1, ..params() });
+    workers.set_wanted(at(0.0), 9);
+    let first = started(&mut workers);
+    workers.handle_start_cost(0.01);
+    workers.handle_ready(at(1.0), first[0]);
+    let next = started(&mut workers);
+    assert!(next.len() > 3);
+    for id in next {
+        workers.handle_exit(at(2.0), id, Exit::Code(1));
+    }
+    workers.handle_timeout(at(60.0));
+    assert_eq!(started(&mut workers).len(), 1);
 }

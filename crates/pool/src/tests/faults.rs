@@ -104,7 +104,7 @@ async fn one_that_takes_too_much_memory_is_replaced_while_it_serves() {
 #[tokio::test]
 async fn a_pool_whose_workers_die_at_start_says_why_and_tries_again_ever_later() {
     let running = run_with("echo no database >&2; exit 3", |params| {
-        params.workers.starting_max = 1;
+        params.workers.starting_cores = 1;
         params.workers.back_off = Duration::from_millis(10);
     });
     running.pool.set_wanted(2, "a test");
@@ -299,7 +299,7 @@ async fn no_more_workers_start_than_memory_has_room_for() {
         touch $SOCKET.ready; while :; do sleep 1000 & wait $!; done";
     let running = run_with(script, |params| {
         params.memory.budget = Some(100 << 20);
-        params.workers.starting_max = 30;
+        params.workers.starting_cores = 30;
     });
     running.pool.set_wanted(30, "a test");
     let mut counts = running.pool.watch();

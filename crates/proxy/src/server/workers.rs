@@ -147,6 +147,7 @@ fn counted(sample: &PoolSample, held: usize, most: u32) -> ResidentSample {
         starting: small(sample.starting),
         running_max: beside(sample.busy_max),
         start_s: sample.start_s,
+        starts_at_once: small(sample.starts_at_once),
         fit: Some(beside(sample.fit.unwrap_or(usize::MAX).min(most as usize))),
         is_swapping: sample.is_swapping,
         ..ResidentSample::default()
