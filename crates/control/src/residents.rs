@@ -98,11 +98,12 @@ const IN_PROPORTION: f64 = 0.9;
 const HALF: f64 = 0.5;
 /// While workers are added without trials (0): the share of what is in proportion that a step must
 /// bring, the factor of a step after one that brought less than [`IN_PROPORTION`], the fewest
-/// completions that tell, and those that must do where nothing is sure.
+/// completions that tell, and the completions and the seconds that must do where nothing is sure.
 const RISE_GAIN: f64 = 0.3;
 const RISE_NEAR: f64 = 1.5;
-const RISE_COMPLETIONS: u64 = 40;
+const RISE_COMPLETIONS: u64 = 20;
 const RISE_COMPLETIONS_MOST: u64 = 120;
+const RISE_SECONDS_MOST: f64 = 4.0;
 /// The share of a second in which all that complete must have begun after the last step.
 const RISE_CLEAN: f64 = 0.7;
 /// The least time that a start counts as then, seconds.
@@ -202,6 +203,8 @@ struct Rise {
     /// Requests completed since then, and seconds that they took.
     completed: u64,
     took: f64,
+    /// Seconds in which they were.
+    seconds: f64,
 }
 
 /// Where a move stands.
@@ -443,6 +446,7 @@ impl Residents {
             return None;
         }
         rise.completed += sample.completed;
+        rise.seconds += passed;
         rise.took += took * sample.completed as f64;
         if rise.completed < RISE_COMPLETIONS {
             return None;
@@ -455,15 +459,16 @@ impl Residents {
             let in_proportion = ln(f64::from(n) / f64::from(before.n));
             (z / in_proportion, error / in_proportion)
         });
-        let is_sure = (gain - RISE_GAIN).abs() >= SURE * error;
-        if !is_sure && rise.completed < RISE_COMPLETIONS_MOST {
+        let is_near = |threshold: f64| (gain - threshold).abs() < SURE * error;
+        let may_go_on = rise.completed < RISE_COMPLETIONS_MOST || rise.seconds < RISE_SECONDS_MOST;
+        if may_go_on && (is_near(RISE_GAIN) || gain < RISE_GAIN && is_near(0.0)) {
             return None;
         }
         if gain < RISE_GAIN {
             let before = self.rise.take()?.before?;
             self.is_upwards = gain >= GAIN_LEAST;
             self.step = self.step_of(if self.is_upwards { STEP_NEAR } else { STEP_AGAIN });
-            if gain + SURE * error >= 0.0 {
+            if gain >= 0.0 {
                 return None;
             }
             self.right = Some(here);
