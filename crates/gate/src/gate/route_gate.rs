@@ -15,8 +15,14 @@ use suimon_model::{Instant, Reason, RequestId, RouteId, SessionId};
 /// Where a request stands in its route's queue; 0 is behind all others.
 const PRIORITY: u32 = 1;
 /// A visitor must still be ready to wait for this many times the mean time in the application to be
-/// answered in time: most requests take no longer.
-const IN_TIME: f64 = 1.5;
+/// answered in time: nearly all requests take no longer. In a queue of those who come too fast for
+/// long all that start have waited until just before then, so what is missing here is lost of all
+/// work.
+const IN_TIME: f64 = 3.0;
+/// But where that is more than this share of the patience, so many times the mean will do: most
+/// requests take no longer.
+const IN_TIME_SHARE: f64 = 0.25;
+const IN_TIME_LEAST: f64 = 1.5;
 /// The least weight of the newest time in the application, in the times that are reported.
 const TOOK_WEIGHT: f64 = 0.01;
 /// Of those that had a core of their own so many seconds in the application are remembered, or a
@@ -107,7 +113,10 @@ impl Route {
 /// `service` seconds on average.
 fn is_late(now: Instant, request: &Request, kinds: &[KindGate], service: f64) -> bool {
     let patience = request.kind().map(|kind| kinds[kind.index()].patience());
-    patience.is_some_and(|patience| now.secs_since(request.arrived) > patience - IN_TIME * service)
+    patience.is_some_and(|patience| {
+        let needed = (IN_TIME * service).min((IN_TIME_SHARE * patience).max(IN_TIME_LEAST * service));
+        now.secs_since(request.arrived) > patience - needed
+    })
 }
 
 impl Gate {
