@@ -202,6 +202,7 @@ impl Site<'_> {
         let front = Gateway { process: None, address: listen, admin: Some(admin) };
         let mut open = Open { front, root, besides: [root].into(), server: Some(group) };
         open.until_it_answers()?;
+        open.until_all_are_ready(admin)?;
         open.until_it_rests()?;
         open.besides.extend(guardians(root)?);
         Ok(open)
@@ -423,6 +424,23 @@ impl Open {
             self.must_run()?;
             if Instant::now() > deadline {
                 return failed(format!("not all of the {workers} workers are started"));
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+        Ok(())
+    }
+
+    /// Waits until a pool has all the workers that it begins with.
+    fn until_all_are_ready(&mut self, admin: SocketAddr) -> Result<()> {
+        let deadline = Instant::now() + START_PATIENCE;
+        while !http::gateway_state(admin)?
+            .pools
+            .iter()
+            .all(|pool| pool.starting == 0 && pool.ready >= pool.wanted)
+        {
+            self.must_run()?;
+            if Instant::now() > deadline {
+                return failed("not all workers of the pool are started");
             }
             thread::sleep(LOOK_EVERY);
         }
