@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 use suimon_fleet::workers::{WorkersCount, WorkersTotals};
 use suimon_gate::{Amount, KindView, RouteView, ServiceStanding, ServiceView, ServiceWish, Snapshot};
-use suimon_model::{Instant, NodeId, Reason, RouteId};
+use suimon_model::{Instant, NodeId, PoolId, Reason, RouteId};
 use suimon_proxy::{LearnedView, LineCommand, LineCounts, LineError, LineReport};
 use suimon_proxy::{PhpStatus, PoolCommand, PoolError, PoolReport, PoolStatus};
 use suimon_proxy::{RouteReport, Times, UpstreamNodeView, View};
@@ -163,6 +163,7 @@ impl Source for OneOfEverything {
                 routes: Vec::new(),
                 kinds: Vec::new(),
                 services: services.to_vec(),
+                pools: Vec::new(),
                 waiting: 0,
                 in_flight: 0,
                 suspended: 0,
@@ -182,6 +183,7 @@ impl Source for OneOfEverything {
     fn nodes(&self) -> Vec<UpstreamNodeView> {
         vec![UpstreamNodeView {
             node: NodeId(0),
+            pool: PoolId(0),
             address: "http://127.0.0.1:8080".to_owned(),
             status: "up",
             reason: "initial",
@@ -223,7 +225,15 @@ impl Source for OneOfEverything {
             last_move: None,
             workers: Vec::new(),
         };
-        vec![PoolReport { status, kind: "http", law: "measured", fixed: None, most: 1, changes: Vec::new() }]
+        vec![PoolReport {
+            id: PoolId(0),
+            status,
+            kind: "http",
+            law: "measured",
+            fixed: None,
+            most: 1,
+            changes: Vec::new(),
+        }]
     }
 
     fn command_pool(&self, _: Option<&str>, _: PoolCommand) -> Result<(), PoolError> {

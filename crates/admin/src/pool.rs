@@ -1,6 +1,5 @@
 //! Pools of workers as JSON, and the commands of an operator to them.
 
-use crate::sums::queued;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use suimon_fleet::workers::EndReason;
@@ -206,9 +205,10 @@ impl PoolOrder {
 
 impl PoolState {
     pub(crate) fn of(report: &PoolReport, view: &View, started_at: f64) -> PoolState {
-        let PoolReport { status, kind, law, fixed, most, .. } = report;
+        let PoolReport { id, status, kind, law, fixed, most, .. } = report;
         let (count, totals) = (status.count, status.totals);
-        let used = view.routes.iter().filter(|route| route.gate.counts.offered > 0);
+        let own = || view.routes.iter().filter(|route| route.gate.pool == *id);
+        let used = own().filter(|route| route.gate.counts.offered > 0);
         let limits: Vec<u64> = used.filter_map(|route| route.gate.limit).map(u64::from).collect();
         PoolState {
             name: status.name.to_string(),
@@ -224,7 +224,7 @@ impl PoolState {
             stopping: count.stopping,
             workers_max: *most,
             limit: (!limits.is_empty()).then(|| limits.iter().sum()),
-            queued: queued(view),
+            queued: own().map(|route| route.gate.waiting).sum(),
             generation: status.generation,
             unhealthy: status.unhealthy.clone(),
             memory_bytes: status.workers.iter().map(|worker| worker.memory).sum(),

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 use suimon_gate::{Counts, GateState, KindView};
-use suimon_model::{Record, RouteId, Subject};
+use suimon_model::{PoolId, Record, RouteId, Subject};
 use suimon_proxy::UpstreamNodeView;
 use suimon_proxy::{BUCKETS, LineCounts, RouteReport, Times, View, WAIT_BUCKETS};
 
@@ -515,13 +515,13 @@ pub(crate) fn not_ready_because(draining: bool, nodes: &[UpstreamNodeView]) -> O
     if draining {
         return Some("the gateway is shutting down".to_string());
     }
-    if nodes.iter().any(|node| node.status == "up") {
+    // A pool of some routes alone is no site.
+    let of_rest = || nodes.iter().filter(|node| node.pool == PoolId(0));
+    if of_rest().any(|node| node.status == "up") {
         return None;
     }
-    let each: Vec<String> = nodes
-        .iter()
-        .map(|node| format!("{} is {}: {}", node.address, node.status, node.explanation))
-        .collect();
+    let each: Vec<String> =
+        of_rest().map(|node| format!("{} is {}: {}", node.address, node.status, node.explanation)).collect();
     Some(format!("no node of the application is up ({})", each.join("; ")))
 }
 
@@ -685,7 +685,7 @@ pub(crate) mod tests {
     use super::*;
     use std::time::Duration;
     use suimon_gate::Snapshot;
-    use suimon_model::{Instant, NodeId};
+    use suimon_model::{Instant, NodeId, PoolId};
     use suimon_proxy::{LearnedView, LineCommand, LineError, LineReport};
     use suimon_proxy::{PoolCommand, PoolError, PoolReport};
 
@@ -723,6 +723,7 @@ pub(crate) mod tests {
         fn nodes(&self) -> Vec<UpstreamNodeView> {
             vec![UpstreamNodeView {
                 node: NodeId(0),
+                pool: PoolId(0),
                 address: "http://127.0.0.1:8080".into(),
                 status: self.node_status,
                 reason: "initial",
@@ -805,6 +806,7 @@ pub(crate) mod tests {
             gate: Snapshot {
                 routes: vec![],
                 services: vec![],
+                pools: vec![],
                 kinds: vec![],
                 waiting: 0,
                 suspended: 0,

@@ -13,7 +13,7 @@ use suimon_gate::{
     Counts, GateState, KindView, LearnedTransitions, RouteMode, RouteView, ServiceTimeStats, SessionEnds,
     Snapshot,
 };
-use suimon_model::{Instant, Limit, NodeId, Quantity, Reason, Record, RouteId, Signals, Subject};
+use suimon_model::{Instant, Limit, NodeId, PoolId, Quantity, Reason, Record, RouteId, Signals, Subject};
 use suimon_params::{RoutePattern, SessionKind};
 use suimon_proxy::UpstreamNodeView;
 use suimon_proxy::{LearnedView, LineCommand, LineCounts, LineError, LineReport, RouteReport, View};
@@ -114,6 +114,7 @@ impl Source for Fixed {
             gate: Snapshot {
                 routes: vec![],
                 services: vec![],
+                pools: vec![],
                 kinds: vec![],
                 waiting: 7,
                 in_flight: 3,
@@ -169,6 +170,7 @@ impl Source for Fixed {
         let down = self.node_down.load(Relaxed);
         vec![UpstreamNodeView {
             node: NodeId(0),
+            pool: PoolId(0),
             address: "http://127.0.0.1:8080".into(),
             status: if down { "down" } else { "up" },
             reason: if down { "checks_failed" } else { "checks_passed" },
@@ -250,7 +252,7 @@ fn pool() -> PoolReport {
         last_move: changes().into_iter().next(),
         workers: vec![worker(5, WorkerState::Busy, 8 << 20), worker(6, WorkerState::Idle, 0)],
     };
-    PoolReport { status, kind: "http", law: "measured", fixed: None, most: 8, changes: vec![] }
+    PoolReport { id: PoolId(0), status, kind: "http", law: "measured", fixed: None, most: 8, changes: vec![] }
 }
 
 /// A kind with 480 in line, who are told four minutes to five, and of whom five are held for four

@@ -8,6 +8,7 @@ use crate::args::{Pool, PoolCommand, PoolOf, Workers};
 use crate::exit::Exit;
 use crate::fetch;
 use hyper::body::Bytes;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::Duration;
 use suimon_admin::{Auto, POOL_PATH, PoolAnswer, PoolDetails, PoolOrder, PoolRequest, PoolSize, PoolState};
@@ -111,11 +112,16 @@ async fn trace(of: &PoolOf) -> Result<(), Exit> {
 async fn follow(of: &PoolOf) -> Result<(), Exit> {
     let ended = tokio::signal::ctrl_c();
     tokio::pin!(ended);
-    let (mut since, mut is_first) = (0, true);
+    // Each pool counts its own.
+    let (mut last, mut is_first) = (BTreeMap::<String, u64>::new(), true);
     loop {
-        let answer = look(of, since).await?;
-        let last = answer.pools.iter().flat_map(|pool| &pool.changes).map(|change| change.id).max();
-        since = last.unwrap_or(since);
+        let since = last.values().min().copied().unwrap_or_default();
+        let mut answer = look(of, since).await?;
+        for pool in &mut answer.pools {
+            let last = last.entry(pool.pool.name.clone()).or_default();
+            pool.changes.retain(|change| change.id > *last);
+            *last = pool.changes.iter().map(|change| change.id).fold(*last, u64::max);
+        }
         let text = picture::trace(&answer.pools, std::mem::take(&mut is_first));
         if io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()).is_err() {
             return Ok(());

@@ -4,7 +4,9 @@ use crate::numbers::rate;
 use std::time::Duration;
 use suimon_control::{RouteLawKind, SessionLawKind};
 use suimon_gate::{KindMode, RouteMode};
-use suimon_params::{RoutePattern, SessionKind};
+use suimon_params::pool::WorkerKind;
+use suimon_params::upstream::WorkersNodeParams;
+use suimon_params::{OnClientDisconnect, PoolRoutes, RoutePattern, SessionKind};
 use suimon_settings::{Settings, StatePath, duration};
 use suimon_sim::{Efficiency, Scenario};
 use suimon_workload::{Arrivals, Workload};
@@ -27,8 +29,18 @@ pub(crate) fn of_settings(settings: &Settings) -> Lines {
     let mut lines = Lines::new();
     lines.push(("clients", clients(settings)));
     let nodes: Vec<String> = proxy.upstream.nodes.iter().map(ToString::to_string).collect();
-    let abandoned = format!("work for clients that left: {}", proxy.on_client_disconnect.word());
+    let is_cgi = |workers: &WorkersNodeParams| workers.pool.kind == WorkerKind::Cgi;
+    let default = if proxy.upstream.workers.as_ref().is_some_and(is_cgi) {
+        OnClientDisconnect::Cancel
+    } else {
+        OnClientDisconnect::Finish
+    };
+    let abandoned =
+        format!("work for clients that left: {}", proxy.on_client_disconnect.unwrap_or(default).word());
     lines.push(("application", format!("{}; {abandoned}", nodes.join(", "))));
+    if !proxy.routes.pools.is_empty() {
+        lines.push(("beside it", listed(&proxy.routes.pools, pool)));
+    }
     lines.push(("sessions", listed(&proxy.sessions.kinds, kind)));
     lines.push(("let in", session_law(settings)));
     lines.push(("limits", route_law(settings)));
@@ -47,6 +59,10 @@ pub(crate) fn of_settings(settings: &Settings) -> Lines {
         lines.push(("recording", format!("{}, at most {mebibytes} MiB", recording.file.display())));
     }
     lines
+}
+
+fn pool(pool: &PoolRoutes) -> String {
+    format!("pool:{} for {}", pool.name, listed(&pool.patterns, RoutePattern::name))
 }
 
 /// Returns what `suimon crowd` would do with this workload.

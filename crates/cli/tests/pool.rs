@@ -215,31 +215,6 @@ fn nothing_is_left_of_a_gateway_that_is_killed() {
 }
 
 #[test]
-fn the_number_that_was_found_is_where_the_next_start_begins() {
-    let folder = folder();
-    let settings = settings(&folder, "command = [\"php-cgi\"]\n", "");
-    let learned = folder.path().join("learned.json");
-    let begin = || {
-        let gateway = Gateway::start(&["--config", &settings, "--learned", learned.to_str().unwrap()]);
-        // It writes nothing that no request has proved.
-        until("it answers", || matches!(try_get(gateway.clients, "/"), Ok((200, _))));
-        gateway
-    };
-    begin().process.finish();
-    let text = fs::read_to_string(&learned).unwrap();
-    assert!(text.contains("\"workers\": null,\n"), "nothing was found in so short a time: {text}");
-    let remembered = text.split_once('\n').unwrap().1.replace("\"workers\": null", "\"workers\": 7");
-    let remembered = suimon_store::remembered::Remembered::parse(remembered.as_bytes()).unwrap();
-    // What a gateway wrote that started later is not written over.
-    fs::remove_file(&learned).unwrap();
-    suimon_store::remembered::write(&learned, &remembered).unwrap();
-    let gateway = begin();
-    gateway.process.wait_err("7 workers are wanted");
-    gateway.process.finish();
-    assert!(fs::read_to_string(&learned).unwrap().contains("\"workers\": 7,\n"), "it is kept");
-}
-
-#[test]
 fn requests_that_need_no_slot_do_not_keep_visitors_out() {
     let site = Site::start(&php(4), "");
     fs::create_dir(site.folder.path().join(".well-known")).unwrap();

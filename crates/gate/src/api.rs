@@ -2,7 +2,7 @@
 
 use suimon_control::{DegradationMode, RouteLawKind, ServiceStanding, ServiceWish, SessionLawKind};
 use suimon_line::{Lane, Position, PositionStatus};
-use suimon_model::{Choice, Duration, KindId, Limit, Reason, Record, RequestId, RouteId, SessionId};
+use suimon_model::{Choice, Duration, KindId, Limit, PoolId, Reason, Record, RequestId, RouteId, SessionId};
 
 /// Parameters of the gate. The defaults suit an application of which nothing is known.
 #[derive(Clone, Debug)]
@@ -28,9 +28,9 @@ pub struct Params {
     pub session_idle: Duration,
     /// The most recent decision records kept for [`Snapshot`].
     pub decisions_max: usize,
-    /// Whether a law finds how many workers the application needs. Then a route of which nothing is
+    /// The pools of which a law finds how many workers are needed. There a route of which nothing is
     /// learned may have all of them at once: they are what protects the application.
-    pub finds_workers: bool,
+    pub finds_workers: Vec<PoolId>,
 }
 
 suimon_model::saved_struct!(Params {
@@ -60,7 +60,7 @@ impl Default for Params {
             sessions_max: 200_000,
             session_idle: Duration::from_secs(1800),
             decisions_max: 256,
-            finds_workers: false,
+            finds_workers: vec![],
         }
     }
 }
@@ -382,6 +382,8 @@ pub struct Snapshot {
     pub kinds: Vec<KindView>,
     /// By [`ServiceId`](suimon_model::ServiceId).
     pub services: Vec<ServiceView>,
+    /// By [`PoolId`].
+    pub pools: Vec<PoolView>,
     /// Requests held waiting, all queues together.
     pub waiting: usize,
     /// Requests in the application, all routes together.
@@ -398,6 +400,15 @@ pub struct Snapshot {
     pub recorded: u64,
     /// The route whose limit is being probed, if any.
     pub probing: Option<RouteId>,
+}
+
+/// The workers of one pool at one moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PoolView {
+    /// How many are ready; `None`: they are not counted.
+    pub ready: Option<u32>,
+    /// Requests of its routes that are in the application.
+    pub in_flight: usize,
 }
 
 /// One service at one moment.
@@ -426,6 +437,8 @@ pub struct ServiceView {
 pub struct RouteView {
     /// What the gate does here.
     pub mode: RouteMode,
+    /// The pool whose workers take its requests.
+    pub pool: PoolId,
     /// The limit now; `None` where none is held.
     pub limit: Option<u32>,
     /// Requests in the application.

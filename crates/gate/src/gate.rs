@@ -35,7 +35,7 @@ use suimon_control::{
 };
 use suimon_line::{Lane, Position};
 use suimon_model::{
-    Duration, Failure, Instant, KindId, Outcome, Reason, Record, RequestId, Rng, RouteId, SessionId,
+    Duration, Failure, Instant, KindId, Outcome, PoolId, Reason, Record, RequestId, Rng, RouteId, SessionId,
     TraceHash, seconds,
 };
 use workers::WorkerSlots;
@@ -80,7 +80,8 @@ pub struct Gate {
     pressure: Pressure,
     draining: bool,
     away: Outage,
-    workers: WorkerSlots,
+    /// By pool; every pool that a route has is there.
+    workers: Vec<WorkerSlots>,
 }
 
 /// Where a request enters the gate.
@@ -127,7 +128,7 @@ impl Gate {
             pressure: Pressure::default(),
             draining: false,
             away: Outage::default(),
-            workers: WorkerSlots::default(),
+            workers: vec![WorkerSlots::default()],
             params,
         }
     }
@@ -143,7 +144,7 @@ impl Gate {
         let fixed = mode.fixed();
         self.law.add_route(now, fixed);
         self.visits.add_route();
-        self.begin_with_workers();
+        self.begin_with_workers(PoolId(0));
         id
     }
 
@@ -175,12 +176,14 @@ impl Gate {
             return;
         }
         let index = route.index();
+        let pool = self.routes[index].pool;
         self.routes[index] = Route::new(mode, &self.meters[index], now);
         self.inputs[index] = RouteInputs::default();
         let fixed = mode.fixed();
         self.law.renew_route(now, route, fixed, &self.meters[index]);
         self.visits.renew_route(route);
-        self.begin_with_workers();
+        self.routes[index].pool = pool;
+        self.begin_with_workers(pool);
     }
 
     /// Declares a kind of session and returns its id; ids count up from 0. The caller bounds how
@@ -339,22 +342,19 @@ impl Gate {
             self.requests.remove(id).expect("a token is made for a request in the table and ends once");
         let orphaned = matches!(entry.stage, Stage::Orphaned(_));
         let mut had_a_core = false;
-        let route = &mut self.routes[entry.route.index()];
         let service = match entry.stage {
             Stage::InApplication(since) | Stage::Orphaned(since) => {
-                route.in_flight -= 1;
-                self.in_application.leaves(now);
-                self.services.leaves(now, entry.route);
+                self.leaves_application(now, entry.route);
                 had_a_core = self.in_application.mean_since(since, entry.occupancy_mark)
                     <= f64::from(self.params.cores) + COMPANY;
                 now.secs_since(since)
             }
             Stage::Suspended => {
-                route.suspended -= 1;
+                self.routes[entry.route.index()].suspended -= 1;
                 entry.spent.as_secs_f64()
             }
             Stage::Returning(key) => {
-                route.queue.remove(key);
+                self.routes[entry.route.index()].queue.remove(key);
                 self.waiting -= 1;
                 entry.spent.as_secs_f64()
             }
@@ -365,6 +365,7 @@ impl Gate {
                 unreachable!("a token is given only to a request in the application")
             }
         };
+        let route = &mut self.routes[entry.route.index()];
         route.orphaned -= usize::from(orphaned);
         let counted = match outcome {
             Outcome::Completed | Outcome::Declined if orphaned => &mut route.counts.abandoned,
@@ -380,7 +381,7 @@ impl Gate {
             Outcome::Abandoned => was_sent,
             Outcome::Failed(_) => false,
         };
-        self.workers.note_end(service, outcome);
+        self.workers[route.pool.index()].note_end(service, outcome);
         let meter = &mut self.meters[entry.route.index()];
         meter.end(service, progress);
         if progress {
@@ -436,11 +437,8 @@ impl Gate {
         entry.stage = Stage::Suspended;
         entry.spent = now.since(since).saturating_sub(client_time);
         let id = entry.route;
-        let route = &mut self.routes[id.index()];
-        route.in_flight -= 1;
-        route.suspended += 1;
-        self.in_application.leaves(now);
-        self.services.leaves(now, id);
+        self.routes[id.index()].suspended += 1;
+        self.leaves_application(now, id);
         self.note_load(now, id);
         self.law.on_suspend(id, request);
         self.serve_route(now, id);
@@ -597,6 +595,7 @@ impl Gate {
     pub fn snapshot(&self, now: Instant) -> Snapshot {
         let route_view = |(index, route): (usize, &Route)| RouteView {
             mode: route.mode,
+            pool: route.pool,
             limit: self.limit(RouteId(index as u32)),
             in_flight: route.in_flight,
             orphaned: route.orphaned,
@@ -619,6 +618,7 @@ impl Gate {
             routes: self.routes.iter().enumerate().map(route_view).collect(),
             kinds: self.kinds.iter().map(kind_view).collect(),
             services: self.service_views(),
+            pools: self.pool_views(),
             waiting: self.waiting,
             in_flight: self.in_application.count(),
             suspended: self.routes.iter().map(|route| route.suspended).sum(),
@@ -720,4 +720,4 @@ mod tests;
 mod tick;
 mod workers;
 
-pub use workers::WorkerLoad;
+pub use workers::{POOLS_MAX, WorkerLoad};

@@ -31,10 +31,10 @@ mod sessions;
 
 pub use api::{
     Adoption, Arrival, Counts, GateState, InLine, KindMode, KindParams, KindView, LeaseDue, Membership,
-    Output, Params, Permit, QueueOrder, Refusal, RequestInfo, RouteMode, RouteView, ServiceParams,
+    Output, Params, Permit, PoolView, QueueOrder, Refusal, RequestInfo, RouteMode, RouteView, ServiceParams,
     ServiceView, Services, SessionEnds, SessionSignal, SessionStatus, Snapshot, Start,
 };
-pub use gate::{Gate, WorkerLoad};
+pub use gate::{Gate, POOLS_MAX, WorkerLoad};
 pub use knowledge::{Knowledge, KnownKind, KnownRoute};
 pub use learned::{Learned, LearnedKind, LearnedRoute, LearnedTransitions, ServiceTimeStats, Think};
 /// What is wished of services, and how they stand.

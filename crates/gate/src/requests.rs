@@ -27,6 +27,20 @@ pub(crate) enum Stage {
     AwaitsApplication(Instant),
 }
 
+impl Stage {
+    /// Returns whether it waits for a slot, whether or not it has had one before.
+    pub(crate) fn waits(self) -> bool {
+        match self {
+            Stage::AtSessionGate(_)
+            | Stage::AtRouteGate(_)
+            | Stage::Paused(_)
+            | Stage::Returning(_)
+            | Stage::AwaitsApplication(_) => true,
+            Stage::InApplication(_) | Stage::Orphaned(_) | Stage::Suspended => false,
+        }
+    }
+}
+
 suimon_model::saved_enum!(Stage { 0 = AtSessionGate(key), 1 = AtRouteGate(key), 2 = InApplication(since), 3 = Orphaned(since), 4 = Suspended, 5 = Returning(key), 6 = AwaitsApplication(until), 7 = Paused(until) });
 
 /// Whose request it is.

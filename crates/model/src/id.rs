@@ -12,6 +12,11 @@ pub struct KindId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ServiceId(pub u32);
 
+/// A pool of workers; an index into the table of the code that declared it. The first one takes
+/// what no other does.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct PoolId(pub u32);
+
 /// A session that was admitted. Unique among the sessions of a gateway's life, and carried by its
 /// lease.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -40,6 +45,13 @@ impl KindId {
 }
 
 impl ServiceId {
+    /// Returns the id as an index.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl PoolId {
     /// Returns the id as an index.
     pub const fn index(self) -> usize {
         self.0 as usize

@@ -4,7 +4,7 @@
 //! Nothing here knows HTTP, queues or control laws; nothing here reads a clock.
 //!
 //! - [`Instant`] and [`Duration`]: time since an origin that a shell chose.
-//! - [`RouteId`], [`KindId`], [`SessionId`], [`RequestId`], [`NodeId`], [`ServiceId`]: what a number means.
+//! - [`RouteId`], [`KindId`], [`SessionId`], [`RequestId`], [`NodeId`], [`ServiceId`], [`PoolId`]: what a number means.
 //! - [`Limit`]: requests of a route that may be in the application at once.
 //! - [`Outcome`]: the four ways a slot is given back.
 //! - [`Record`]: one decision, with its reason and the signals it rests on.
@@ -24,7 +24,7 @@ mod record;
 mod rng;
 
 pub use choice::Choice;
-pub use id::{KindId, NodeId, RequestId, RouteId, ServiceId, SessionId};
+pub use id::{KindId, NodeId, PoolId, RequestId, RouteId, ServiceId, SessionId};
 pub use instant::{Instant, seconds};
 pub use limit::Limit;
 pub use outcome::{Failure, Outcome};

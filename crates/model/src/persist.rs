@@ -11,7 +11,7 @@
 //! [`saved_enum!`](crate::saved_enum), that lists its parts; the compiler sees to it that none is
 //! forgotten.
 
-use crate::{Failure, Instant, KindId, NodeId, Outcome, RequestId, RouteId, ServiceId, SessionId};
+use crate::{Failure, Instant, KindId, NodeId, Outcome, PoolId, RequestId, RouteId, ServiceId, SessionId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::time::Duration;
@@ -377,7 +377,7 @@ macro_rules! wrapped_numbers {
     };
 }
 
-wrapped_numbers!(RouteId, KindId, NodeId, ServiceId);
+wrapped_numbers!(RouteId, KindId, NodeId, ServiceId, PoolId);
 
 /// Generation and index, each as short as it is.
 impl Persist for RequestId {

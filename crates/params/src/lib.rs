@@ -12,7 +12,7 @@ use std::time::Duration;
 use suimon_gate::KindParams;
 use suimon_gate::{DegradationMode, ServiceWish};
 use suimon_model::RouteId;
-pub use suimon_routes::{DeclaredRoute, QueryPattern, RoutePattern, Routes};
+pub use suimon_routes::{DeclaredRoute, PoolRoutes, QueryPattern, RoutePattern, Routes};
 use upstream::UpstreamParams;
 
 /// The most kinds of session.
@@ -42,12 +42,15 @@ pub struct Params {
     pub lease: LeaseParams,
     /// The waiting room of those kinds of session that have a line.
     pub waiting_room: WaitingRoomParams,
-    /// What happens to the upstream request when its client disconnects.
-    pub on_client_disconnect: OnClientDisconnect,
+    /// What happens to the upstream request when its client disconnects. `None`: it is finished, but
+    /// cancelled where a process runs for it alone, which only stops when it is killed.
+    pub on_client_disconnect: Option<OnClientDisconnect>,
     /// Whether requests to the application carry `Via: 1.1 suimon` (HTTP/2: `2.0`).
     pub via: bool,
     /// The application's nodes and how they are spoken to.
     pub upstream: UpstreamParams,
+    /// The pools that take the requests of some routes, as in [`Routes::pools`].
+    pub pools: Vec<UpstreamParams>,
     /// The gate's own parameters.
     pub gate: suimon_gate::Params,
     /// The file in which what was learned outlives the process. `None`: it does not.
@@ -57,11 +60,17 @@ pub struct Params {
 }
 
 impl Params {
+    /// Returns the ways to the application by pool: the first takes what no other does.
+    pub fn upstreams(&self) -> impl Iterator<Item = &UpstreamParams> {
+        std::iter::once(&self.upstream).chain(&self.pools)
+    }
+
     /// Returns the parameters that a running proxy has once it was told of those that are `wanted`:
     /// what is bound, opened or counted on from the start stays as it is.
     pub fn adopting(&self, wanted: Params) -> Params {
-        let Params { listen, upstream, spool, lease, learned_file, record, limits, waiting_room, .. } =
-            self.clone();
+        let Params {
+            listen, upstream, pools, spool, lease, learned_file, record, limits, waiting_room, ..
+        } = self.clone();
         let kinds = self.sessions.kinds.iter().zip(wanted.sessions.kinds);
         let kinds = kinds.map(|(own, kind)| SessionKind {
             name: own.name.clone(),
@@ -84,13 +93,14 @@ impl Params {
             services: Services { services, ..wanted.services },
             listen: Listen { proxy_protocol: wanted.listen.proxy_protocol, ..listen },
             upstream,
+            pools,
             spool,
             lease: LeaseParams { secure: wanted.lease.secure, issued: wanted.lease.issued, ..lease },
             learned_file,
             record,
             gate: suimon_gate::Params {
                 seed: self.gate.seed,
-                finds_workers: self.gate.finds_workers,
+                finds_workers: self.gate.finds_workers.clone(),
                 ..wanted.gate
             },
             limits: Limits {
@@ -103,6 +113,7 @@ impl Params {
             routes: Routes {
                 discovered_max: self.routes.discovered_max,
                 declared: declared.collect(),
+                pools: self.routes.pools.clone(),
                 ..wanted.routes
             },
             sessions: Sessions { kinds: kinds.collect(), detect_cookies: self.sessions.detect_cookies },

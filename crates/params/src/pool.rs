@@ -5,8 +5,8 @@ use std::sync::Arc;
 use suimon_control::SizeLawKind;
 pub use suimon_fleet::workers::{WORKERS_MAX, WorkersParams};
 
-/// The most pools of one gateway.
-pub const POOLS_MAX: usize = 1;
+/// The most pools of one gateway. The gate counts what belongs to no pool as one more.
+pub const POOLS_MAX: usize = suimon_gate::POOLS_MAX - 1;
 
 /// What stands for the path of a worker's socket in the words of its command.
 pub const SOCKET_WORD: &str = "{socket}";

@@ -87,7 +87,6 @@ struct State {
     sleeps_until: Instant,
     trace: Trace,
     look: Look,
-    /// CPU time of recent starts, seconds.
     /// The last that a worker wrote which has ended, or why there is none.
     last_words: String,
     /// Why the pool cannot run, and why it has no guardian; `None`: it can, and has.

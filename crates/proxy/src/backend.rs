@@ -8,6 +8,7 @@ use std::sync::Arc;
 use suimon_downstream::budget::Budget;
 use suimon_downstream::spool::Spools;
 use suimon_downstream::uploads::{KEPT_MAX, Uploads};
+use suimon_model::PoolId;
 use suimon_params::Params;
 use suimon_upstream::Upstream;
 use tokio::sync::watch;
@@ -16,7 +17,8 @@ use tokio::sync::watch;
 #[derive(Debug)]
 pub(crate) struct Backend {
     pub(crate) keeper: Arc<Gatekeeper>,
-    pub(crate) upstream: Upstream,
+    /// By pool: the first takes what no other does.
+    upstreams: Vec<Upstream>,
     pub(crate) telemetry: Arc<Telemetry>,
     /// Requests that could reach no node, and wait for the application's return.
     pub(crate) returns: Arc<Returns>,
@@ -30,21 +32,22 @@ pub(crate) struct Backend {
     pub(crate) calls: Arc<Uploads>,
     /// Requests before the application whose bodies are kept in files until they are whole.
     pub(crate) kept: Arc<Uploads>,
-    /// How many workers the pool has because an operator says so; `None`: its law finds the number.
-    pub(crate) fixed_size: watch::Sender<Option<u32>>,
+    /// By pool, how many workers it has because an operator says so; `None`: its law finds the number.
+    fixed_sizes: Vec<watch::Sender<Option<u32>>>,
 }
 
 impl Backend {
-    /// Returns what exchanges need where nobody is waited for yet.
+    /// Returns what exchanges need where nobody is waited for yet. `upstreams`: by pool, at least one.
     pub(crate) fn new(
         params: &Params,
         keeper: Arc<Gatekeeper>,
-        upstream: Upstream,
+        upstreams: Vec<Upstream>,
         telemetry: Arc<Telemetry>,
     ) -> Arc<Self> {
         Arc::new(Backend {
             keeper,
-            upstream,
+            fixed_sizes: upstreams.iter().map(|_| watch::Sender::default()).collect(),
+            upstreams,
             telemetry,
             returns: Arc::default(),
             budget: Budget::new(params.limits.buffered_bytes),
@@ -53,7 +56,26 @@ impl Backend {
             held_answers: Uploads::new(usize::MAX),
             calls: Uploads::new(params.limits.slow_uploads),
             kept: Uploads::shared(KEPT_MAX),
-            fixed_size: watch::Sender::default(),
         })
+    }
+
+    /// Returns the way to the application for the requests of a pool.
+    pub(crate) fn upstream(&self, pool: PoolId) -> &Upstream {
+        self.upstreams.get(pool.index()).unwrap_or(&self.upstreams[0])
+    }
+
+    /// Returns every way to the application, with its pool.
+    pub(crate) fn upstreams(&self) -> impl Iterator<Item = (PoolId, &Upstream)> {
+        (0..).map(PoolId).zip(&self.upstreams)
+    }
+
+    /// Returns how many workers a pool has because an operator says so.
+    pub(crate) fn fixed_size(&self, pool: PoolId) -> &watch::Sender<Option<u32>> {
+        &self.fixed_sizes[pool.index()]
+    }
+
+    /// Returns whether the application is up: what takes the requests that have no other pool.
+    pub(crate) fn is_up(&self) -> bool {
+        self.upstreams[0].is_up()
     }
 }

@@ -22,7 +22,7 @@ use suimon_downstream::charge::Slot as _;
 use suimon_downstream::queue::{Next, Writer};
 use suimon_downstream::spool::{BodyKind, Spool};
 use suimon_downstream::uploads::{CROWD_LEAST, Sender, Upload};
-use suimon_model::{Failure, KindId, Outcome, RouteId};
+use suimon_model::{Failure, KindId, Outcome, PoolId, RouteId};
 use suimon_params::OnClientDisconnect;
 use suimon_upstream::{Blame, Sending, Unsent, UpstreamBody, UpstreamError};
 use tokio::runtime::Handle;
@@ -58,6 +58,8 @@ pub(crate) struct Exchange {
 pub(crate) struct ExchangeInfo {
     pub(crate) sent: Instant,
     pub(crate) route: Option<RouteId>,
+    /// Whose workers it is for.
+    pub(crate) pool: PoolId,
     /// What is done when the client leaves.
     pub(crate) on_client_disconnect: OnClientDisconnect,
     /// Whose it is.
@@ -128,7 +130,7 @@ impl Exchange {
             self.unanswered = None;
             // On the heap: requests should not carry what hardly any of them needs.
             let again = Box::pin(return_of(
-                &self.backend,
+                (&self.backend, self.tally.pool),
                 self.slot.as_ref(),
                 self.awaits,
                 &mut error,
@@ -140,7 +142,7 @@ impl Exchange {
                 return Err(error);
             };
             self.tally.sent = Instant::now();
-            self.phase = Phase::Sending(self.backend.upstream.send_again(*again));
+            self.phase = Phase::Sending(self.backend.upstream(self.tally.pool).send_again(*again));
         }
     }
 
@@ -324,7 +326,7 @@ impl Drop for Exchange {
 /// Waits, by `return_by`, for a node that can be connected to, and returns the request that could
 /// not be sent, its slot held again.
 async fn return_of(
-    backend: &Backend,
+    (backend, pool): (&Backend, PoolId),
     slot: Option<&Slot>,
     awaits: Option<(WaitOwner, Option<KindId>)>,
     error: &mut UpstreamError,
@@ -336,7 +338,7 @@ async fn return_of(
     let by = *return_by.get_or_insert_with(|| Instant::now() + backend.keeper.awaits_application(kind));
     let mut turn = slot.turn()?;
     turn.pause(Duration::ZERO);
-    tokio::time::timeout_at(by.into(), backend.upstream.reached()).await.ok()?;
+    tokio::time::timeout_at(by.into(), backend.upstream(pool).reached()).await.ok()?;
     poll_fn(|cx| turn.poll_resumed(cx)).await;
     Some(unsent)
 }

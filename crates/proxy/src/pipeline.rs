@@ -49,6 +49,7 @@ use suimon_downstream::uploads::{Origin, Sender};
 use suimon_identity::identify::Visitor;
 use suimon_message::headers;
 use suimon_message::validate::validate;
+use suimon_model::PoolId;
 use suimon_routes::{Class, Exempt};
 use suimon_waiting_room::{self as waiting_room, WaitingRoom};
 use tunnel::{asks_for_tunnel, names_protocol};
@@ -109,7 +110,7 @@ async fn serve_parts(
             .map(|body| body.keeping(busy)));
     }
 
-    let class = core.table.classify(&parts.method, parts.uri.path(), parts.uri.query());
+    let (class, pool) = core.table.classify_at_pool(&parts.method, parts.uri.path(), parts.uri.query());
     let asks_room = core.waiting_room.as_ref().filter(|_| waiting_room::is_for_it(&parts));
     let visitor = match class {
         // Any client may ask for a static asset, and none of them is worth a signature.
@@ -120,7 +121,7 @@ async fn serve_parts(
             now_unix,
         ),
     };
-    let is_call = core.is_call(&parts, class);
+    let is_call = core.is_call(&parts, class, pool);
     let mut body = RequestBody::new(
         incoming,
         core.params.limits.body_bytes,
@@ -128,7 +129,7 @@ async fn serve_parts(
         &core.backend.budget,
         || busy.client_wait(),
     );
-    let mut context = RequestContext { arrived, error_format, visitor, class, tunnel };
+    let mut context = RequestContext { arrived, error_format, visitor, class, pool, tunnel };
     if let Some(waiting_room) = asks_room {
         // On the heap: see below.
         let answered =
@@ -200,6 +201,8 @@ struct RequestContext {
     error_format: ErrorFormat,
     visitor: Visitor,
     class: Class,
+    /// Whose workers it is for.
+    pool: PoolId,
     /// Whether a good status would open a tunnel: WebSocket over HTTP/2.
     tunnel: bool,
 }
@@ -207,10 +210,10 @@ struct RequestContext {
 impl Core {
     /// Returns whether a request is a call whose sides may take turns, so that its body may be
     /// waiting for the answer. A log-in is not.
-    fn is_call(&self, parts: &request::Parts, class: Class) -> bool {
+    fn is_call(&self, parts: &request::Parts, class: Class, pool: PoolId) -> bool {
         parts.version == Version::HTTP_2
             && headers::is_grpc(&parts.headers)
-            && self.backend.upstream.speaks_http2()
+            && self.backend.upstream(pool).speaks_http2()
             && class != Class::Ungated(Exempt::PassForm)
     }
 
@@ -243,7 +246,7 @@ impl Core {
                 // before the body is complete.
                 let origin = Origin::of(connection.peer().client(&parts.headers));
                 let sender = Sender { origin, is_inside: false };
-                let upstream = &self.backend.upstream;
+                let upstream = self.backend.upstream(context.pool);
                 let needs_all =
                     upstream.wants_whole_bodies() || !body.is_declared() && upstream.needs_length();
                 let keeps = if exempt == Exempt::PassForm || needs_all {

@@ -29,7 +29,7 @@ use suimon_downstream::watch::Watcher;
 use suimon_identity::identify::Identifier;
 use suimon_identity::keys::{self, Keys};
 use suimon_identity::lease::Leases;
-use suimon_model::KindId;
+use suimon_model::{KindId, PoolId};
 use suimon_params::{KINDS_MAX, Params};
 use suimon_routes::{SHARES, Table};
 use suimon_upstream::{Upstream, UpstreamNodeView};
@@ -86,10 +86,16 @@ impl Server {
             "waiting_room.template",
             read_template(&params.waiting_room).map(drop).map_err(StartError::Params),
         );
-        for fault in params.upstream.workers.iter().flat_map(|workers| suimon_pool::check(&workers.pool)) {
-            note("pool", Err(StartError::Params(fault.to_string())));
+        let has_several = params.upstreams().filter(|upstream| upstream.workers.is_some()).count() > 1;
+        for upstream in params.upstreams() {
+            for pool in upstream.workers.iter().map(|workers| &workers.pool) {
+                let name = if has_several { format!("{}: ", pool.name) } else { String::new() };
+                for fault in suimon_pool::check(pool) {
+                    note("pool", Err(StartError::Params(format!("{name}{fault}"))));
+                }
+            }
+            note("upstream", Upstream::new(upstream.clone()).map(drop).map_err(StartError::Params));
         }
-        note("upstream", Upstream::new(params.upstream.clone()).map(drop).map_err(StartError::Params));
         let tls = params.listen.tls.as_ref();
         note("listen.tls.cert", tls.map(Certificate::load).transpose().map(drop).map_err(StartError::Tls));
         refused
@@ -148,16 +154,21 @@ impl Server {
             }
             waiting_room
         });
-        let others: [_; SHARES] = std::array::from_fn(|_| keeper.declare_other("other"));
+        let others: [_; SHARES] = std::array::from_fn(|_| keeper.declare_other("other", PoolId(0)));
         telemetry.name_route("other", others[0]);
         for route in &params.routes.declared {
-            let name = route.name();
-            telemetry.name_route(&name, keeper.declare_route(&name, route.mode));
+            let (name, pool) = (route.name(), params.routes.pool_of(route));
+            telemetry.name_route(&name, keeper.declare_route(&name, route.mode, pool));
+        }
+        for (pool, routes) in (1..).map(PoolId).zip(&params.routes.pools) {
+            let name = routes.other();
+            telemetry.name_route(&name, keeper.declare_other(&name, pool));
         }
         keeper.declare_services(&params);
 
-        let upstream = Upstream::since(keeper.clock().origin(), params.upstream.clone());
-        let upstream = upstream.map_err(StartError::Params)?;
+        let origin = keeper.clock().origin();
+        let upstreams = params.upstreams().map(|upstream| Upstream::since(origin, upstream.clone()));
+        let upstreams = upstreams.collect::<Result<Vec<_>, _>>().map_err(StartError::Params)?;
         let certificate =
             params.listen.tls.as_ref().map(Certificate::load).transpose().map_err(StartError::Tls)?;
         let backlog = params.listen.backlog;
@@ -176,7 +187,7 @@ impl Server {
         if let Some(recording) = &params.record {
             keeper.begin_recording(recording).map_err(StartError::Record)?;
         }
-        let backend = Backend::new(&params, Arc::clone(&keeper), upstream, Arc::clone(&telemetry));
+        let backend = Backend::new(&params, Arc::clone(&keeper), upstreams, Arc::clone(&telemetry));
         let watcher = Arc::new(watcher);
         let displaced = backend.telemetry.connections_displaced();
         let connections = Connections::new(params.limits.connections, displaced);
@@ -221,12 +232,15 @@ impl Server {
         if let Some(mut lines) = lines.clone() {
             background.spawn(async move { lines.keep().await });
         }
-        let learned_workers = LearnedWorkers::of(&self.begun);
+        let learned_workers = LearnedWorkers::of(&self.begun, core.params());
         let learned = LearnedStore::new(&core, self.begun, learned_workers.clone());
         if let Some(mut learned) = learned.clone() {
             background.spawn(async move { learned.keep().await });
         }
-        let (keeper, mut is_up) = (Arc::clone(&backend.keeper), backend.upstream.watch_up());
+        // Visitors come for what takes most requests. A pool of some routes that is down, or up alone,
+        // is no reason to stop the line, or to move it.
+        let application = backend.upstream(PoolId(0));
+        let (keeper, mut is_up) = (Arc::clone(&backend.keeper), application.watch_up());
         background.spawn(async move {
             loop {
                 let now = *is_up.borrow_and_update();
@@ -236,7 +250,8 @@ impl Server {
                 }
             }
         });
-        let (gateway, mut took) = (Arc::clone(&self.gateway), backend.upstream.watch_checks());
+        // Workers of pools are not checked, only nodes.
+        let (gateway, mut took) = (Arc::clone(&self.gateway), application.watch_checks());
         background.spawn(async move {
             let mut least = Duration::MAX;
             while took.changed().await.is_ok() {
@@ -249,13 +264,19 @@ impl Server {
                 }
             }
         });
-        let (upstream, (end_upstream, mut ended)) = (backend.upstream.clone(), watch::channel(()));
-        // An end without a word is one, too.
-        let upstream = tokio::spawn(async move { upstream.run(async { _ = ended.changed().await }).await });
-        if let Some(params) = core.params().upstream.workers.clone() {
-            background.spawn(workers::tell_gate(Arc::clone(&backend)));
-            background.spawn(workers::keep_size(Arc::clone(&backend), params, learned_workers));
+        let (end_upstreams, ended) = watch::channel(());
+        let mut upstreams = JoinSet::new();
+        for ((id, upstream), params) in backend.upstreams().zip(core.params().upstreams()) {
+            let (upstream, mut ended) = (upstream.clone(), ended.clone());
+            // An end without a word is one, too.
+            upstreams.spawn(async move { upstream.run(async { _ = ended.changed().await }).await });
+            if let Some(params) = params.workers.clone() {
+                let learned = learned_workers.clone();
+                background.spawn(workers::tell_gate(Arc::clone(&backend), id));
+                background.spawn(workers::keep_size(Arc::clone(&backend), id, params, learned));
+            }
         }
+        drop(ended);
 
         let mut accepting = JoinSet::new();
         let acceptor = |certificate| {
@@ -286,9 +307,9 @@ impl Server {
             tracing::warn!(connections = left, "timeouts.drain is over; closing the remaining connections");
         }
         background.shutdown().await;
-        drop(end_upstream);
-        // It ends once the workers of a pool have.
-        let _ = upstream.await;
+        drop(end_upstreams);
+        // They end once the workers of their pools have.
+        while upstreams.join_next().await.is_some() {}
         if let Some(mut lines) = lines {
             lines.write_exactly().await;
         }
@@ -336,12 +357,15 @@ impl Observer {
 
     /// Returns every node of the application as it stands.
     pub fn upstream(&self) -> Vec<UpstreamNodeView> {
-        self.backend().upstream.view()
+        let of = |(pool, upstream): (PoolId, &Upstream)| {
+            upstream.view().into_iter().map(move |node| UpstreamNodeView { pool, ..node }).collect::<Vec<_>>()
+        };
+        self.backend().upstreams().flat_map(of).collect()
     }
 
     /// Returns whether requests can be served: some node is thought to be well.
     pub fn is_ready(&self) -> bool {
-        self.backend().upstream.is_up()
+        self.backend().is_up()
     }
 
     fn backend(&self) -> Arc<Backend> {

@@ -94,7 +94,7 @@ impl Backend {
         loop {
             tokio::time::sleep(ROOM_EVERY).await;
             let all = [&self.uploads, &self.held_answers];
-            if all.iter().all(|of| of.count() == 0) || !self.upstream.is_up() {
+            if all.iter().all(|of| of.count() == 0) || !self.is_up() {
                 continue;
             }
             let now = Instant::now();

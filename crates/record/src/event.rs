@@ -10,7 +10,7 @@
 use suimon_gate::{Adoption, Arrival, KindParams, Membership, RouteMode, Services, SessionSignal};
 use suimon_line::{Command, Position};
 use suimon_model::persist::{Broken, Persist, Reader, Writer};
-use suimon_model::{Duration, Failure, KindId, Outcome, RequestId, RouteId, SessionId};
+use suimon_model::{Duration, Failure, KindId, Outcome, PoolId, RequestId, RouteId, SessionId};
 
 /// The longest name of a route or a kind; a longer one is cut.
 pub const NAME_BYTES_MAX: usize = 256;
@@ -79,7 +79,9 @@ pub enum Event {
     /// `Gate::handle_lag`.
     Lag(Duration),
     /// `Gate::handle_workers`.
-    Workers(Option<u32>),
+    Workers(PoolId, Option<u32>),
+    /// `Gate::give_to_pool`.
+    PoolOf(RouteId, PoolId),
 }
 
 /// A row of the table of events in `docs/recording.md`, which is generated from [`TAGS`].
@@ -138,7 +140,8 @@ tags! {
     ADOPT = 31, "other settings are adopted", "the gate's settings; of routes and kinds that change, the mode and the settings";
     SERVICES = 32, "the services are declared", "what the split goes by; of each service its name, routes, wish and pause";
     LAG = 33, "the application was late to take in a request without any work", "time";
-    WORKERS = 34, "so many workers of a pool are ready", "their number, if they are counted";
+    WORKERS = 34, "so many workers of a pool are ready", "pool, their number, if they are counted";
+    POOL_OF = 35, "a route just declared or renewed gets another pool than the first, or than before", "route, pool";
 }
 
 /// Added to [`MEMBER`] where the session is proved by a lease.
@@ -167,7 +170,14 @@ impl Event {
             Event::Adopt(adoption) => adoption.save(out),
             Event::Services(services) => services.save(out),
             Event::Lag(lag) => lag.save(out),
-            Event::Workers(ready) => ready.save(out),
+            Event::Workers(pool, ready) => {
+                pool.save(out);
+                ready.save(out);
+            }
+            Event::PoolOf(route, pool) => {
+                route.save(out);
+                pool.save(out);
+            }
             Event::Departure(request) | Event::End(request, _) | Event::Resume(request) => request.save(out),
             Event::Suspend(request, client_time) => {
                 request.save(out);
@@ -286,7 +296,8 @@ impl Event {
             ADOPT => Event::Adopt(Box::new(Persist::load(from)?)),
             SERVICES => Event::Services(Box::new(Persist::load(from)?)),
             LAG => Event::Lag(Persist::load(from)?),
-            WORKERS => Event::Workers(Persist::load(from)?),
+            WORKERS => Event::Workers(Persist::load(from)?, Persist::load(from)?),
+            POOL_OF => Event::PoolOf(Persist::load(from)?, Persist::load(from)?),
             WORD => Event::SessionSignal(Persist::load(from)?, Persist::load(from)?),
             PAUSE => Event::Suspend(Persist::load(from)?, Persist::load(from)?),
             RESUME => Event::Resume(Persist::load(from)?),
@@ -324,7 +335,8 @@ impl Event {
             Event::Adopt(_) => ADOPT,
             Event::Services(_) => SERVICES,
             Event::Lag(_) => LAG,
-            Event::Workers(_) => WORKERS,
+            Event::Workers(..) => WORKERS,
+            Event::PoolOf(..) => POOL_OF,
             Event::Departure(_) => DEPARTURE,
             Event::Suspend(..) => PAUSE,
             Event::Resume(_) => RESUME,

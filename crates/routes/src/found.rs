@@ -6,7 +6,7 @@ use crate::spelling::segments;
 use crate::turnover::RouteReplacement;
 use http::Method;
 use std::collections::HashMap;
-use suimon_model::RouteId;
+use suimon_model::{PoolId, RouteId};
 
 /// The place in the table that a new route gets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,14 +24,16 @@ pub(crate) const SEGMENT_MAX: usize = 40;
 /// The most names in one place of the tree; further ones count as identifiers.
 pub(crate) const SIBLINGS_MAX: usize = 32;
 
-/// Routes found from traffic: a tree of path segments.
+/// Routes found from traffic: for each pool a tree of path segments.
 #[derive(Debug)]
 pub(crate) struct DiscoveredRoutes {
+    /// The root of each pool, and then all other nodes.
     pub(crate) nodes: Vec<Node>,
+    pools: usize,
     /// All routes, including those that were not found from traffic.
     pub(crate) routes: usize,
     /// The routes found from traffic, in the order of their indices.
-    pub(crate) templates: Vec<(Method, Template)>,
+    pub(crate) templates: Vec<(PoolId, Method, Template)>,
     pub(crate) turnover: RouteReplacement,
 }
 
@@ -46,18 +48,19 @@ pub(crate) struct Node {
 }
 
 impl DiscoveredRoutes {
-    /// Returns an empty tree, beside which `routes` other routes exist.
-    pub(crate) fn new(routes: usize) -> Self {
+    /// Returns empty trees of `pools` pools, beside which `routes` other routes exist.
+    pub(crate) fn new(pools: usize, routes: usize) -> Self {
         DiscoveredRoutes {
-            nodes: vec![Node::default()],
+            nodes: roots(pools),
+            pools,
             routes,
             templates: vec![],
             turnover: RouteReplacement::new(),
         }
     }
 
-    pub(crate) fn find(&self, method: &Method, path: &str) -> Option<RouteId> {
-        let mut at = 0;
+    pub(crate) fn find(&self, pool: PoolId, method: &Method, path: &str) -> Option<RouteId> {
+        let mut at = pool.index();
         for segment in segments(path).take(DEPTH_MAX + 1) {
             at = self.step(at, segment)?;
         }
@@ -67,9 +70,8 @@ impl DiscoveredRoutes {
 
     pub(crate) fn step(&self, at: usize, segment: &str) -> Option<usize> {
         let node = &self.nodes[at];
-        if !is_identifier(segment)
-            && let Some(next) = node.literal.get(segment)
-        {
+        // Also what looks like an identifier, where the routes of a pool name it.
+        if let Some(next) = node.literal.get(segment) {
             return Some(*next);
         }
         // In a full place an unknown name counts as an identifier; elsewhere it is a path that is
@@ -77,16 +79,19 @@ impl DiscoveredRoutes {
         if is_identifier(segment) || node.literal.len() >= SIBLINGS_MAX { node.identifier } else { None }
     }
 
-    /// Returns the template that a path without a route would get.
-    pub(crate) fn template_of(&self, path: &str) -> Template {
-        let mut at = Some(0);
+    /// Returns the template that a path without a route would get. `named`: its first segments, as
+    /// far as the routes of its pool name them.
+    pub(crate) fn template_of(&self, pool: PoolId, path: &str, named: &Template) -> Template {
+        let mut at = Some(pool.index());
         let mut template = vec![];
         for segment in segments(path) {
-            let is_name = !is_identifier(segment)
-                && at.is_none_or(|at| {
-                    let literal = &self.nodes[at].literal;
-                    literal.len() < SIBLINGS_MAX || literal.contains_key(segment)
-                });
+            let is_named = named.get(template.len()).is_some_and(Option::is_some);
+            let is_name = is_named
+                || !is_identifier(segment)
+                    && at.is_none_or(|at| {
+                        let literal = &self.nodes[at].literal;
+                        literal.len() < SIBLINGS_MAX || literal.contains_key(segment)
+                    });
             at = at.and_then(|at| self.step(at, segment));
             template.push(is_name.then(|| segment.into()));
         }
@@ -94,27 +99,27 @@ impl DiscoveredRoutes {
     }
 
     /// Gives a route its place; `first` is the index of the first route found from traffic.
-    pub(crate) fn seat(&mut self, seat: TableSlot, first: usize, method: Method, template: Template) {
+    pub(crate) fn seat(&mut self, seat: TableSlot, first: usize, planted: (PoolId, Method, Template)) {
         match seat {
             TableSlot::New(index) => {
-                self.plant(index, &method, &template);
-                self.templates.push((method, template));
+                self.plant(index, &planted);
+                self.templates.push(planted);
                 self.routes += 1;
             }
             TableSlot::Of(index) => {
                 self.turnover.renewed(index);
-                self.templates[index.index() - first] = (method, template);
-                self.nodes = vec![Node::default()];
-                for (at, (method, template)) in std::mem::take(&mut self.templates).into_iter().enumerate() {
-                    self.plant(RouteId((first + at) as u32), &method, &template);
-                    self.templates.push((method, template));
+                self.templates[index.index() - first] = planted;
+                self.nodes = roots(self.pools);
+                for (at, planted) in std::mem::take(&mut self.templates).into_iter().enumerate() {
+                    self.plant(RouteId((first + at) as u32), &planted);
+                    self.templates.push(planted);
                 }
             }
         }
     }
 
-    pub(crate) fn plant(&mut self, index: RouteId, method: &Method, template: &Template) {
-        let mut at = 0;
+    fn plant(&mut self, index: RouteId, (pool, method, template): &(PoolId, Method, Template)) {
+        let mut at = pool.index();
         for segment in template {
             let next = self.nodes.len();
             let node = &mut self.nodes[at];
@@ -128,6 +133,10 @@ impl DiscoveredRoutes {
         }
         self.nodes[at].routes.push((method.clone(), index));
     }
+}
+
+fn roots(pools: usize) -> Vec<Node> {
+    std::iter::repeat_with(Node::default).take(pools).collect()
 }
 
 /// Returns the name under which a route found from traffic is written and shown.

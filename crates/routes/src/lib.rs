@@ -19,13 +19,13 @@ mod remembered;
 mod spelling;
 mod turnover;
 
-pub use params::{DeclaredRoute, Routes};
+pub use params::{DeclaredRoute, PoolRoutes, Routes};
 pub use pattern::{Pattern, RoutePattern};
 pub use query::QueryPattern;
 pub use spelling::Readings;
 
 pub use found::TableSlot;
-use found::{DEPTH_MAX, DiscoveredRoutes, is_identifier, name_of};
+use found::{DEPTH_MAX, DiscoveredRoutes, Template, is_identifier, name_of};
 use http::Method;
 use pages::Pages;
 use pattern::folded;
@@ -36,7 +36,7 @@ use std::cmp::Reverse;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::{Arc, RwLock};
 use std::time::Instant;
-use suimon_model::RouteId;
+use suimon_model::{PoolId, RouteId};
 
 /// The route of all requests that have no other. To the gate it is [`SHARES`] routes, of which this
 /// is the first.
@@ -99,6 +99,8 @@ impl Class {
 #[derive(Debug)]
 pub struct Table {
     declared: Vec<Declared>,
+    /// What belongs to the second pool, the third and so on.
+    pools: Vec<Vec<Pattern>>,
     conditions: Conditions,
     static_extensions: Vec<String>,
     static_prefixes: Vec<String>,
@@ -120,6 +122,7 @@ pub struct Asset(u64);
 #[derive(Debug)]
 struct Declared {
     pattern: Pattern,
+    pool: PoolId,
     /// The numbers of what it asks of the query.
     asks: Vec<usize>,
     /// How much it asks of the query; see [`QueryPattern::rank`].
@@ -131,14 +134,20 @@ struct Declared {
 
 impl Table {
     /// Returns the table with only `other` and the declared routes in it; the latter follow the
-    /// shares of `other`.
+    /// shares of `other`, and those of each further pool that have no route of their own follow them.
     pub fn new(params: &Routes) -> Self {
         let mut conditions = Conditions::default();
         let mut declared: Vec<Declared> = Vec::new();
         for route in &params.declared {
             let asks = route.query.as_ref().map(|query| conditions.add(query)).unwrap_or_default();
             let rank = route.query.as_ref().map(QueryPattern::rank).unwrap_or_default();
-            declared.push(Declared { pattern: Pattern::new(&route.pattern), asks, rank, finer: Vec::new() });
+            declared.push(Declared {
+                pattern: Pattern::new(&route.pattern),
+                pool: params.pool_of(route),
+                asks,
+                rank,
+                finer: Vec::new(),
+            });
         }
         for at in 0..declared.len() {
             let own = &declared[at];
@@ -150,16 +159,18 @@ impl Table {
             finer.sort_by_key(|other| Reverse(declared[*other].rank));
             declared[at].finer = finer;
         }
-        let routes = SHARES + declared.len();
+        let routes = SHARES + declared.len() + params.pools.len();
+        let prepared = |pool: &PoolRoutes| pool.patterns.iter().map(Pattern::new).collect();
         Table {
             declared,
+            pools: params.pools.iter().map(prepared).collect(),
             conditions,
             static_extensions: params.static_extensions.clone(),
             static_prefixes: params.static_prefixes.clone(),
             ungated: params.ungated.clone(),
             pass_page: None,
             routes_max: routes + params.discovered_max,
-            found: Arc::new(RwLock::new(DiscoveredRoutes::new(routes))),
+            found: Arc::new(RwLock::new(DiscoveredRoutes::new(1 + params.pools.len(), routes))),
             pages: Arc::new(Pages::new()),
             hasher: RandomState::new(),
         }
@@ -185,19 +196,29 @@ impl Table {
         self.routes_max - (SHARES - 1)
     }
 
-    fn declared_at(&self, at: usize) -> RouteId {
-        RouteId((SHARES + at) as u32)
+    fn declared_at(&self, at: usize) -> (Class, PoolId) {
+        (Class::Known(RouteId((SHARES + at) as u32)), self.declared[at].pool)
+    }
+
+    /// Returns the index of the first route found from traffic.
+    fn first_found(&self) -> usize {
+        SHARES + self.declared.len() + self.pools.len()
     }
 
     /// Returns what a request is. However its path is spelled, it belongs to the route that the
     /// most lenient server would read in it.
     pub fn classify(&self, method: &Method, path: &str, query: Option<&str>) -> Class {
+        self.classify_at_pool(method, path, query).0
+    }
+
+    /// Returns what a request is, as [`Table::classify`] does, and whose workers it is for.
+    pub fn classify_at_pool(&self, method: &Method, path: &str, query: Option<&str>) -> (Class, PoolId) {
         // Declared first: an operator who declares a static file as a route wants it gated.
         if let Some(at) = self.declared_for(method, path, query) {
-            return Class::Known(self.declared_at(at));
+            return self.declared_at(at);
         }
         if let Some(exempt) = self.exempt(method, path) {
-            return Class::Ungated(exempt);
+            return (Class::Ungated(exempt), self.pool_for(method, &plainly_spelled(path)));
         }
         if has_other_reading(path) {
             return self.classify_respelled(method, path, query);
@@ -206,23 +227,48 @@ impl Table {
     }
 
     #[cold]
-    fn classify_respelled(&self, method: &Method, path: &str, query: Option<&str>) -> Class {
+    fn classify_respelled(&self, method: &Method, path: &str, query: Option<&str>) -> (Class, PoolId) {
         let lenient = as_read_leniently(path);
         if let Some(at) = self.declared_for(method, &lenient, query) {
-            return Class::Known(self.declared_at(at));
+            return self.declared_at(at);
         }
-        if let Some(index) = self.read().find(method, &lenient) {
-            return Class::Known(index);
+        // Whatever was found before: the program is the one that reads the path as all servers do.
+        let plain = plainly_spelled(path);
+        let pool = self.pool_for(method, &plain);
+        if let Some(index) = self.read().find(pool, method, &lenient) {
+            return (Class::Known(index), pool);
         }
-        self.found_for(method, &plainly_spelled(path))
+        self.found_for(method, &plain)
     }
 
-    fn found_for(&self, method: &Method, path: &str) -> Class {
-        let found = self.read();
-        match found.find(method, path) {
+    fn found_for(&self, method: &Method, path: &str) -> (Class, PoolId) {
+        let pool = self.pool_for(method, path);
+        let class = match self.read().find(pool, method, path) {
             Some(index) => Class::Known(index),
-            None if segments(path).count() <= DEPTH_MAX => Class::Unknown(self.share_of(method, path)),
-            None => Class::Other(self.share_of(method, path)),
+            None if segments(path).count() <= DEPTH_MAX => Class::Unknown(self.other_for(pool, method, path)),
+            None => Class::Other(self.other_for(pool, method, path)),
+        };
+        (class, pool)
+    }
+
+    /// Returns whose workers a path is for that has no declared route.
+    fn pool_for(&self, method: &Method, path: &str) -> PoolId {
+        let is_its = |patterns: &Vec<Pattern>| patterns.iter().any(|pattern| pattern.matches(method, path));
+        PoolId(self.pools.iter().position(is_its).map_or(0, |at| at + 1) as u32)
+    }
+
+    /// Returns the segments of the route of a pool that a path is of: `None` where it names none.
+    fn named(&self, pool: PoolId, method: &Method, path: &str) -> Template {
+        let own = pool.index().checked_sub(1).and_then(|at| self.pools.get(at));
+        let pattern = own.and_then(|own| own.iter().find(|pattern| pattern.matches(method, path)));
+        pattern.map(|pattern| pattern.segments().to_vec()).unwrap_or_default()
+    }
+
+    /// Returns the route of a path that has none of its own.
+    fn other_for(&self, pool: PoolId, method: &Method, path: &str) -> RouteId {
+        match pool.index().checked_sub(1) {
+            Some(at) => RouteId((SHARES + self.declared.len() + at) as u32),
+            None => self.share_of(method, path),
         }
     }
 
@@ -239,35 +285,37 @@ impl Table {
 
     /// Adds to the table the path of a request that the application has answered well, if there is
     /// a place for it. `uses` returns a route's good answers so far. `take` gets the new route's
-    /// place and name before any request is classified as the new route's, and returns whether the
-    /// place is free to take now. It is not called if there is no place.
+    /// place, pool and name before any request is classified as the new route's, and returns whether
+    /// the place is free to take now. It is not called if there is no place.
     pub fn learn(
         &self,
         method: &Method,
         path: &str,
         now: Instant,
         uses: impl Fn(RouteId) -> u64,
-        take: impl FnOnce(TableSlot, &str) -> bool,
+        take: impl FnOnce(TableSlot, PoolId, &str) -> bool,
     ) {
         let path = &*plainly_spelled(path);
+        let pool = self.pool_for(method, path);
         let mut found = self.found.write().expect("nobody panics while holding the table");
-        let first = SHARES + self.declared.len();
-        if self.routes_max == first || found.find(method, path).is_some() {
+        let first = self.first_found();
+        if self.routes_max == first || found.find(pool, method, path).is_some() {
             return;
         }
-        let (method, template) = (folded(method), found.template_of(path));
+        let (method, template) =
+            (folded(method), found.template_of(pool, path, &self.named(pool, method, path)));
         let routes = found.routes;
         let seat = if routes < self.routes_max {
             let is_plenty = (routes - first) * 2 < self.routes_max - first;
             (is_plenty || found.turnover.may_find(now)).then_some(TableSlot::New(RouteId(routes as u32)))
         } else {
-            let hash = self.hasher.hash_one((&method, &template));
+            let hash = self.hasher.hash_one((pool, &method, &template));
             let place =
                 found.turnover.place_for(hash, now, (first..routes).map(|index| RouteId(index as u32)), uses);
             place.filter(|_| found.turnover.may_find(now)).map(TableSlot::Of)
         };
-        if let Some(seat) = seat.filter(|seat| take(*seat, &name_of(&method, &template))) {
-            found.seat(seat, first, method, template);
+        if let Some(seat) = seat.filter(|seat| take(*seat, pool, &name_of(&method, &template))) {
+            found.seat(seat, first, (pool, method, template));
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::pattern::RoutePattern;
 use crate::query::QueryPattern;
 use suimon_gate::RouteMode;
+use suimon_model::PoolId;
 
 /// Which requests share a limit, and which pass ungated.
 #[derive(Clone, Debug)]
@@ -10,6 +11,9 @@ pub struct Routes {
     /// Declared routes. They are tried in this order, before those found from traffic. Of several
     /// routes with one path, the one that asks most of the query is tried first.
     pub declared: Vec<DeclaredRoute>,
+    /// Pools that take the requests of some routes: the second pool, the third and so on. The first
+    /// takes all others. No request belongs to two of them, and none of some declared route alone.
+    pub pools: Vec<PoolRoutes>,
     /// The most routes found from traffic; the rest share one, named `other`.
     pub discovered_max: usize,
     /// What the gate does on routes found from traffic.
@@ -29,6 +33,7 @@ impl Default for Routes {
         let strings = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect();
         Routes {
             declared: Vec::new(),
+            pools: Vec::new(),
             discovered_max: 200,
             discovered_mode: RouteMode::Enforce,
             static_extensions: strings(&[
@@ -47,6 +52,30 @@ impl Default for Routes {
                 "/actuator/health",
             ]),
         }
+    }
+}
+
+impl Routes {
+    /// Returns the pool that takes the requests of a declared route.
+    pub fn pool_of(&self, route: &DeclaredRoute) -> PoolId {
+        let holds = |pool: &PoolRoutes| pool.patterns.iter().any(|own| own.covers(&route.pattern));
+        PoolId(self.pools.iter().position(holds).map_or(0, |at| at + 1) as u32)
+    }
+}
+
+/// What belongs to a pool of workers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PoolRoutes {
+    /// The pool's name.
+    pub name: String,
+    /// The requests that belong to it.
+    pub patterns: Vec<RoutePattern>,
+}
+
+impl PoolRoutes {
+    /// Returns the name of the route of all its requests that have no other.
+    pub fn other(&self) -> String {
+        format!("other of {}", self.name)
     }
 }
 

@@ -42,6 +42,21 @@ impl RoutePattern {
             && if own.any_rest { others >= length } else { others == length && !other.any_rest }
     }
 
+    /// Returns whether some request belongs to both.
+    pub fn overlaps(&self, other: &RoutePattern) -> bool {
+        let (own, other) = (Pattern::new(self), Pattern::new(other));
+        let folded = |pattern: &Pattern| pattern.method.as_ref().map(folded);
+        let is_alike = own.segments.iter().zip(&other.segments).all(|(own, other)| match (own, other) {
+            (Some(own), Some(other)) => own == other,
+            _ => true,
+        });
+        let (length, others) = (own.segments.len(), other.segments.len());
+        (own.method.is_none() || other.method.is_none() || folded(&own) == folded(&other))
+            && is_alike
+            && (length >= others || own.any_rest)
+            && (length <= others || other.any_rest)
+    }
+
     /// Returns whether both have the same path, whatever its variables are called.
     pub fn shares_path_with(&self, other: &RoutePattern) -> bool {
         let any = |pattern: &RoutePattern| RoutePattern { method: None, path: pattern.path.clone() };
@@ -84,6 +99,11 @@ impl Pattern {
         (is_any || self.method == other.method)
             && self.any_rest == other.any_rest
             && self.segments == other.segments
+    }
+
+    /// Returns its segments; `None`: any.
+    pub(crate) fn segments(&self) -> &[Option<Box<str>>] {
+        &self.segments
     }
 
     /// Returns whether a request belongs to the set. `GET` includes `HEAD`.

@@ -2,9 +2,9 @@
 
 use crate::found::{DEPTH_MAX, SEGMENT_MAX, SIBLINGS_MAX, Template, is_identifier};
 use crate::pattern::folded;
-use crate::{SHARES, Table, TableSlot};
+use crate::{Table, TableSlot};
 use http::Method;
-use suimon_model::RouteId;
+use suimon_model::{PoolId, RouteId};
 
 /// What stands for an identifier in a name.
 const IDENTIFIER: &str = "{id}";
@@ -16,21 +16,22 @@ const QUARTERS_MAX: usize = 3;
 
 impl Table {
     /// Adds a route of this name to the table, as [`Table::learn`] would have named it. `declare`
-    /// is called with the new route. It is not called if the route is known or declared, the name
-    /// could not be that of a found route, or the table has no room for remembered ones.
-    pub fn remember(&self, name: &str, declare: impl FnOnce(RouteId, &str)) {
+    /// is called with the new route and its pool. It is not called if the route is known or declared,
+    /// the name could not be that of a found route, or the table has no room for remembered ones.
+    pub fn remember(&self, name: &str, declare: impl FnOnce(RouteId, PoolId, &str)) {
         let Some((method, segments)) = parts(name) else { return };
         let like = |segment: &&str| if *segment == IDENTIFIER { AN_IDENTIFIER } else { segment }.to_owned();
         let path = format!("/{}", segments.iter().map(like).collect::<Vec<_>>().join("/"));
         if self.declared_for(&method, &path, None).is_some() {
             return;
         }
+        let pool = self.pool_for(&method, &path);
         let mut found = self.found.write().expect("nobody panics while holding the table");
-        let declared = SHARES + self.declared.len();
+        let declared = self.first_found();
         if (found.routes - declared) * 4 >= (self.routes_max - declared) * QUARTERS_MAX {
             return;
         }
-        let mut at = Some(0);
+        let mut at = Some(pool.index());
         let mut template: Template = vec![];
         for segment in segments {
             let is_name = segment != IDENTIFIER;
@@ -48,8 +49,8 @@ impl Table {
             return;
         }
         let route = RouteId(found.routes as u32);
-        declare(route, name);
-        found.seat(TableSlot::New(route), declared, method, template);
+        declare(route, pool, name);
+        found.seat(TableSlot::New(route), declared, (pool, method, template));
     }
 }
 
@@ -86,7 +87,7 @@ mod tests {
 
     fn remember(table: &Table, name: &str) -> bool {
         let mut was_new = false;
-        table.remember(name, |_, told| {
+        table.remember(name, |_, _, told| {
             assert_eq!(told, name);
             was_new = true;
         });
@@ -103,7 +104,7 @@ mod tests {
                 path,
                 Instant::now(),
                 |_| 0,
-                |_, new| {
+                |_, _, new| {
                     name = new.to_owned();
                     true
                 },

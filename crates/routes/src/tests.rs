@@ -28,7 +28,7 @@ fn learn(table: &Table, path: &str) -> Option<String> {
 fn learn_at(table: &Table, path: &str, now: Instant, uses: &[u64]) -> Option<(TableSlot, String)> {
     let mut got = None;
     let uses = |route: RouteId| uses.get(row(route)).copied().unwrap_or(0);
-    table.learn(&Method::GET, path, now, uses, |seat, name| {
+    table.learn(&Method::GET, path, now, uses, |seat, _, name| {
         got = Some((seat, name.to_owned()));
         true
     });
@@ -136,7 +136,7 @@ fn a_route_that_is_asked_for_gets_the_place_of_one_that_is_not_any_more() {
 fn a_place_that_cannot_be_had_now_stays_as_it_is() {
     let table = table(&[], 1);
     learn(&table, "/old");
-    (0..9).for_each(|_| table.learn(&Method::GET, "/new", Instant::now(), |_| 0, |_, _| false));
+    (0..9).for_each(|_| table.learn(&Method::GET, "/new", Instant::now(), |_| 0, |_, _, _| false));
     assert_eq!((get(&table, "/old"), is_unknown(get(&table, "/new"))), (Class::Known(route_of(1)), true));
     assert!(learn(&table, "/new").is_some());
 }
@@ -505,5 +505,105 @@ proptest! {
             }
         }
         prop_assert!(own.may_match(&Method::GET, &Readings::of(&path)), "{}", path);
+    }
+}
+
+/// As settings write it.
+fn written(text: &str) -> RoutePattern {
+    let (method, path) = text.split_once(' ').unwrap();
+    pattern(Some(method).filter(|method| *method != "*"), path)
+}
+
+fn pool(name: &str, routes: &[&str]) -> PoolRoutes {
+    PoolRoutes { name: name.to_owned(), patterns: routes.iter().map(|text| written(text)).collect() }
+}
+
+#[test]
+fn each_pool_has_routes_of_its_own() {
+    let declared =
+        DeclaredRoute { pattern: written("GET /reports/sales"), query: None, mode: RouteMode::Enforce };
+    let pools = vec![pool("reports", &["* /reports/*"]), pool("jobs", &["POST /jobs/{job}"])];
+    let table =
+        Table::new(&Routes { declared: vec![declared], pools, discovered_max: 20, ..Routes::default() });
+    let at = |method: &Method, path: &str| table.classify_at_pool(method, path, None);
+    let get = |path: &str| at(&Method::GET, path);
+    let (rest, reports, jobs) = (PoolId(0), PoolId(1), PoolId(2));
+    let first = SHARES as u32;
+    assert_eq!(get("/reports/sales"), (Class::Known(RouteId(first)), reports), "the declared one");
+    assert_eq!(get("/reports"), (Class::Unknown(RouteId(first + 1)), reports));
+    assert_eq!(get("/reports/7"), (Class::Unknown(RouteId(first + 1)), reports));
+    assert_eq!(get("/reports/logo.png"), (Class::Ungated(Exempt::Static), reports));
+    assert_eq!(get("/a/../reports/7").1, reports, "as servers read it");
+    assert_eq!(at(&Method::POST, "/jobs/7"), (Class::Unknown(RouteId(first + 2)), jobs));
+    assert_eq!(get("/jobs/7").1, rest);
+    assert!(matches!(get("/x"), (Class::Unknown(RouteId(share)), PoolId(0)) if share < first));
+    assert_eq!(get("/logo.png"), (Class::Ungated(Exempt::Static), rest));
+}
+
+#[test]
+fn a_route_found_for_one_pool_takes_no_requests_of_another() {
+    let pools = vec![pool("old", &["* /2024/*", "* /help"])];
+    let table = Table::new(&Routes { pools, discovered_max: 100, ..Routes::default() });
+    let at = |path: &str| table.classify_at_pool(&Method::GET, path, None);
+    let find = |path: &str| {
+        let mut found = None;
+        table.learn(
+            &Method::GET,
+            path,
+            Instant::now(),
+            |_| 0,
+            |seat, pool, name| {
+                found = Some((seat, pool, name.to_owned()));
+                true
+            },
+        );
+        found
+    };
+    let route = |found: u32| RouteId(SHARES as u32 + 1 + found);
+    let seat = |found, pool, name: &str| Some((TableSlot::New(route(found)), PoolId(pool), name.to_owned()));
+    assert_eq!(find("/2025/x"), seat(0, 0, "GET /{id}/x"));
+    assert_eq!(find("/2024/x"), seat(1, 1, "GET /2024/x"), "no name is of two programs");
+    assert_eq!(find("/help"), seat(2, 1, "GET /help"));
+    // In a full place an unknown name counts as an identifier: not that of another pool.
+    for n in 0..SIBLINGS_MAX as u8 {
+        find(&format!("/p{}{}", char::from(b'a' + n / 26), char::from(b'a' + n % 26)));
+    }
+    assert_eq!(at("/2025/x"), (Class::Known(route(0)), PoolId(0)));
+    assert_eq!(at("/2024/x"), (Class::Known(route(1)), PoolId(1)));
+    assert_eq!(at("/help"), (Class::Known(route(2)), PoolId(1)));
+    assert_eq!(at("/2023/x"), (Class::Known(route(0)), PoolId(0)));
+}
+
+#[test]
+fn what_is_remembered_is_of_the_pool_that_it_is_of_now() {
+    let pools = vec![pool("reports", &["* /reports/*"])];
+    let table = Table::new(&Routes { pools, discovered_max: 20, ..Routes::default() });
+    let mut seen = vec![];
+    for name in ["GET /reports/{id}", "GET /items/{id}", "other of reports"] {
+        table.remember(name, |_, pool, name| seen.push((pool, name.to_owned())));
+    }
+    let of = |pool, name: &str| (PoolId(pool), name.to_owned());
+    assert_eq!(seen, [of(1, "GET /reports/{id}"), of(0, "GET /items/{id}")]);
+    assert_eq!(table.classify_at_pool(&Method::GET, "/reports/9", None).1, PoolId(1));
+    assert!(matches!(table.classify(&Method::GET, "/reports/9", None), Class::Known(_)));
+}
+
+#[test]
+fn patterns_overlap_where_some_request_belongs_to_both() {
+    for (one, other, do_overlap) in [
+        ("* /a/*", "GET /a/b", true),
+        ("* /a/*", "GET /a", true),
+        ("* /a/*", "GET /b", false),
+        ("GET /a", "POST /a", false),
+        ("GET /a", "HEAD /a", true),
+        ("GET /{x}", "GET /a", true),
+        ("GET /{x}", "GET /a/b", false),
+        ("GET /{x}/b", "GET /a/{y}", true),
+        ("GET /{x}/b/*", "GET /a/c", false),
+        ("* /*", "GET /a/b/c", true),
+        ("* /a/b/*", "* /a/*", true),
+    ] {
+        assert_eq!(written(one).overlaps(&written(other)), do_overlap, "{one} and {other}");
+        assert_eq!(written(other).overlaps(&written(one)), do_overlap, "{other} and {one}");
     }
 }

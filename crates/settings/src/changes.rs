@@ -220,6 +220,8 @@ mod tests {
             ("gate.paper_route", _) => ("[gate]\nroute_law = \"paper\"\n", ""),
             ("gate.paper_session", _) => ("[gate]\nsession_law = \"paper\"\n", ""),
             ("degradation", _) => (SERVICE, ""),
+            // Somebody takes the other requests.
+            ("pool", "routes") if value != "[]" => ("[upstream]\nnodes = [\"http://127.0.0.1:9000\"]\n", ""),
             _ => ("", ""),
         };
         let mut text = format!("{before}{heading}\n{} = {value}\n{beside}", key.name);

@@ -2,13 +2,16 @@
 
 use crate::Faults;
 use crate::read::{Sections, Values};
+use crate::route::pattern;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use suimon_control::{DynamicParams, SizeLawKind};
+use suimon_model::PoolId;
 use suimon_params::pool::{
     CommandParams, MemoryParams, PoolParams, SizeParams, User, WorkerKind, WorkerListen, WorkersParams,
 };
-use suimon_params::upstream::{NodeParams, WorkersNodeParams};
+use suimon_params::upstream::WorkersNodeParams;
+use suimon_params::{DeclaredRoute, PoolRoutes, RoutePattern};
 
 /// What makes php-cgi serve until it is told to end; others do not know it.
 const PHP_WITHOUT_END: (&str, &str) = ("PHP_FCGI_MAX_REQUESTS", "0");
@@ -28,15 +31,89 @@ const OF_RESIDENTS: [&str; 10] = [
 /// The `PATH` of workers where the gateway has none.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Returns what the workers of the pool speak, if there is one.
-pub(crate) fn kind(sections: &Sections) -> Option<WorkerKind> {
-    Some(sections.repeated("pool").first()?.choice("kind", WorkerKind::of))
+/// Returns the pools with their places in the file: first the one that takes what no other does,
+/// if there is one.
+fn in_order(sections: &Sections) -> impl Iterator<Item = (usize, &Values)> {
+    let all = || sections.repeated("pool").iter().enumerate();
+    let rest = all().filter(|(_, values)| !has_routes(values)).take(1);
+    rest.chain(all().filter(|(_, values)| has_routes(values)))
 }
 
-/// Returns whether a law finds how many workers there are.
-pub(crate) fn finds_workers(values: &Values) -> bool {
-    values.choice("kind", WorkerKind::of) != WorkerKind::Cgi
-        && values.choice("size_law", SizeLawKind::of) == SizeLawKind::Measured
+fn has_routes(values: &Values) -> bool {
+    !values.texts("routes").is_empty()
+}
+
+/// Returns what the workers speak that take every request without a pool of its own, if workers do.
+pub(crate) fn kind(sections: &Sections) -> Option<WorkerKind> {
+    let (_, values) = in_order(sections).next().filter(|(_, values)| !has_routes(values))?;
+    Some(values.choice("kind", WorkerKind::of))
+}
+
+/// Returns the pools of which a law finds how many workers there are.
+pub(crate) fn finds_workers(sections: &Sections) -> Vec<PoolId> {
+    let has_rest = kind(sections).is_some();
+    let finds = |values: &Values| {
+        values.choice("kind", WorkerKind::of) != WorkerKind::Cgi
+            && values.choice("size_law", SizeLawKind::of) == SizeLawKind::Measured
+    };
+    let numbered = (u32::from(!has_rest)..).map(PoolId).zip(in_order(sections));
+    numbered.filter(|(_, (_, values))| finds(values)).map(|(id, _)| id).collect()
+}
+
+/// Returns the requests that belong to each pool that takes those of some routes, and notes those
+/// that belong to two, or to a declared route and a pool in part.
+pub(crate) fn routes(
+    sections: &Sections,
+    declared: &[DeclaredRoute],
+    faults: &mut Faults,
+) -> Vec<PoolRoutes> {
+    let mut pools: Vec<PoolRoutes> = Vec::new();
+    for (index, values) in sections.repeated("pool").iter().enumerate() {
+        let key = || format!("pool[{index}].routes");
+        let patterns: Vec<RoutePattern> = values.texts("routes").iter().map(|text| pattern(text)).collect();
+        for own in &patterns {
+            let is_shared = |other: &&PoolRoutes| other.patterns.iter().any(|other| other.overlaps(own));
+            if let Some(other) = pools.iter().find(is_shared) {
+                let allowed = format!("routes that the pool \"{}\" has no part of", other.name);
+                faults.value(key(), format!("\"{}\"", own.name()), allowed);
+            }
+        }
+        for route in declared.iter().map(|route| &route.pattern) {
+            let is_covered = patterns.iter().any(|own| own.covers(route));
+            if let Some(own) = patterns.iter().find(|own| own.overlaps(route)).filter(|_| !is_covered) {
+                let allowed = format!(
+                    "routes that hold all of the declared route \"{}\", or nothing of it: declare one for the pool alone",
+                    route.name()
+                );
+                faults.value(key(), format!("\"{}\"", own.name()), allowed);
+            }
+        }
+        if let Some(name) = values.given_text("name").filter(|_| !patterns.is_empty()) {
+            pools.push(PoolRoutes { name: name.to_owned(), patterns });
+        }
+    }
+    pools
+}
+
+/// Notes pools that cannot be told apart, and a second one that would take what no other does.
+fn refuse_alike(sections: &Sections, faults: &mut Faults) {
+    let mut seen: Vec<&Values> = Vec::new();
+    for (index, values) in sections.repeated("pool").iter().enumerate() {
+        let name = values.given_text("name");
+        if name.is_some() && seen.iter().any(|other| other.given_text("name") == name) {
+            let found = format!("{:?}", name.unwrap_or_default());
+            faults.value(format!("pool[{index}].name"), found, "unlike that of any other pool");
+        }
+        if !has_routes(values)
+            && let Some(other) = seen.iter().position(|other| !has_routes(other))
+        {
+            let allowed = format!(
+                "given, such as [\"* /reports/*\"]: pool[{other}] has none either, and takes all that no other pool does"
+            );
+            faults.value(format!("pool[{index}].routes"), "[]", allowed);
+        }
+        seen.push(values);
+    }
 }
 
 /// Makes the program that answers every path the command itself.
@@ -48,27 +125,60 @@ pub(crate) fn run_itself(command: &mut CommandParams, file: &str) {
     command.program = file;
 }
 
-/// Returns the pool, if there is one, and puts it in place of `nodes`. `cores`: those that the
-/// application has.
-pub(crate) fn pool(
+/// What workers there are.
+pub(crate) struct Pools {
+    /// Those that take what no other pool does, in place of `upstream.nodes`.
+    pub(crate) rest: Option<WorkersNodeParams>,
+    /// Those that take some routes, in the order of [`routes`].
+    pub(crate) of_routes: Vec<WorkersNodeParams>,
+}
+
+/// Returns the pools. `cores`: those that the application has.
+pub(crate) fn pools(sections: &Sections, cores: u32, faults: &mut Faults) -> Pools {
+    refuse_alike(sections, faults);
+    let mut pools = Pools { rest: None, of_routes: vec![] };
+    for (index, values) in in_order(sections) {
+        let Some(pool) = pool(sections, (index, values), cores, faults) else { continue };
+        if has_routes(values) {
+            pools.of_routes.push(pool);
+        } else {
+            pools.rest = Some(pool);
+        }
+    }
+    let runs_programs = |workers: &&WorkersNodeParams| workers.pool.kind != WorkerKind::Http;
+    let programs = pools.of_routes.iter().chain(&pools.rest).filter(runs_programs).count();
+    if programs > 1 && sections.once("upstream.fastcgi").given_path("program").is_some() {
+        let allowed = "left out: it would answer every path of all these pools; give each of them its directory instead";
+        faults.value("upstream.fastcgi.program", "given", allowed);
+    }
+    let upstream = sections.once("upstream");
+    if pools.rest.is_none() && !pools.of_routes.is_empty() && !upstream.is_given("nodes") {
+        let wanted =
+            "all pools have routes: name who takes the other requests, here or by a pool without routes";
+        faults.missing("upstream.nodes", wanted);
+    }
+    let nodes = upstream.nodes("nodes");
+    if pools.rest.is_some() && nodes != sections.default_nodes() {
+        let allowed = "left out: the pool takes all requests, or all that no other pool does";
+        faults.value("upstream.nodes", "given", allowed);
+    }
+    pools
+}
+
+fn pool(
     sections: &Sections,
+    (index, values): (usize, &Values),
     cores: u32,
-    nodes: &mut Vec<NodeParams>,
     faults: &mut Faults,
 ) -> Option<WorkersNodeParams> {
-    let values = sections.repeated("pool").first()?;
     let name: Arc<str> = values.given_text("name")?.into();
-    if *nodes != sections.default_nodes() {
-        faults.value("upstream.nodes", "given", "left out: the pool takes all requests");
-    }
     let kind = values.choice("kind", WorkerKind::of);
-    *nodes = vec![NodeParams::of_workers(Arc::clone(&name), kind != WorkerKind::Http)];
     if kind == WorkerKind::Cgi {
-        refuse_of_residents(values, faults);
+        refuse_of_residents(index, values, faults);
     }
     let (least, most) = (values.small("min"), values.small("max"));
     if least > most {
-        faults.value("pool[0].min", least, format!("at most pool[0].max ({most})"));
+        faults.value(format!("pool[{index}].min"), least, format!("at most pool[{index}].max ({most})"));
     }
     let seed = sections.once("gate").count("seed");
     Some(WorkersNodeParams {
@@ -77,7 +187,7 @@ pub(crate) fn pool(
         pool: PoolParams {
             name,
             kind,
-            command: command(values, kind, faults)?,
+            command: command((index, values), kind, faults)?,
             workers: WorkersParams {
                 starting_cores: (cores / 2).max(1) as usize,
                 ready_within: values.time("ready_within"),
@@ -112,29 +222,33 @@ fn size_law(values: &Values, kind: WorkerKind, cores: u32, most: u32) -> SizeLaw
 }
 
 /// Notes what says something of workers that stay, where none does.
-fn refuse_of_residents(values: &Values, faults: &mut Faults) {
+fn refuse_of_residents(index: usize, values: &Values, faults: &mut Faults) {
     let law = values.choice("size_law", SizeLawKind::of);
     if values.is_given("size_law") && !matches!(law, SizeLawKind::Fixed(_)) {
         let allowed = "\"fixed\" or left out with kind = \"cgi\": a process runs once for each request, so there is no number of workers to be found";
-        faults.value("pool[0].size_law", format!("\"{}\"", law.word()), allowed);
+        faults.value(format!("pool[{index}].size_law"), format!("\"{}\"", law.word()), allowed);
     }
     for key in OF_RESIDENTS {
         if values.is_given(key) {
             let allowed =
                 "left out with kind = \"cgi\": a process runs once for each request, and none stays";
-            faults.value(format!("pool[0].{key}"), "given", allowed);
+            faults.value(format!("pool[{index}].{key}"), "given", allowed);
         }
     }
 }
 
-fn command(values: &Values, kind: WorkerKind, faults: &mut Faults) -> Option<CommandParams> {
+fn command(
+    (index, values): (usize, &Values),
+    kind: WorkerKind,
+    faults: &mut Faults,
+) -> Option<CommandParams> {
     let mut words = values.given_texts("command").into_iter();
     let program = match words.next() {
         Some(program) => program,
         // Then the program that a request asks for is run itself.
         None if kind == WorkerKind::Cgi => String::new(),
         None => {
-            faults.missing("pool[0].command", "name the program, such as [\"php-cgi\"]");
+            faults.missing(format!("pool[{index}].command"), "name the program, such as [\"php-cgi\"]");
             return None;
         }
     };
@@ -154,29 +268,29 @@ fn command(values: &Values, kind: WorkerKind, faults: &mut Faults) -> Option<Com
         arguments: words.collect(),
         environment,
         folder: values.given_path("directory"),
-        user: values.given_text("user").and_then(|name| user(name, faults)),
+        user: values.given_text("user").and_then(|name| user((index, name), faults)),
         listen: WorkerListen::StandardInput,
     };
     let (said, by_words) =
         (values.given_text("listen").and_then(WorkerListen::of), command.listen_by_words());
     if kind == WorkerKind::Cgi && by_words.is_some() {
         let allowed = "without {socket} and {port} with kind = \"cgi\": the program reads the request from its environment and its standard input";
-        faults.value("pool[0].command", "given", allowed);
+        faults.value(format!("pool[{index}].command"), "given", allowed);
     }
     command.listen = said.or(by_words).unwrap_or(WorkerListen::StandardInput);
     Some(command)
 }
 
-fn user(name: &str, faults: &mut Faults) -> Option<User> {
+fn user((index, name): (usize, &str), faults: &mut Faults) -> Option<User> {
     match suimon_process::find_user(name) {
         Ok(Some(rights)) => Some(User { id: rights.user, group: rights.group, groups: rights.groups }),
         Ok(None) => {
-            faults.value("pool[0].user", format!("{name:?}"), "a user of this machine");
+            faults.value(format!("pool[{index}].user"), format!("{name:?}"), "a user of this machine");
             None
         }
         Err(error) => {
             let allowed = format!("a user of this machine, and whether it is cannot be found out: {error}");
-            faults.value("pool[0].user", format!("{name:?}"), allowed);
+            faults.value(format!("pool[{index}].user"), format!("{name:?}"), allowed);
             None
         }
     }

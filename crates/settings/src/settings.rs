@@ -9,7 +9,7 @@ use crate::services::services;
 use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use suimon_control::{PaperRouteParams, PaperSessionParams, RouteLawKind, SessionLawKind};
 use suimon_gate::{KindMode, KindParams, QueueOrder, RouteMode};
@@ -139,8 +139,11 @@ fn proxy(sections: &Sections, lease_keys: &StatePath, faults: &mut Faults) -> su
     let lease = sections.once("lease");
     let mut routes = routes(sections, faults);
     let services = services(sections, &mut routes, faults);
+    routes.pools = crate::pool::routes(sections, &routes.declared, faults);
+    let (upstream, pools) = upstreams(sections, faults);
     suimon_params::Params {
-        upstream: upstream(sections, faults),
+        upstream,
+        pools,
         listen: Listen {
             plain: listen.address("http"),
             tls: sections.optional("listen.tls").and_then(listen_tls),
@@ -164,7 +167,7 @@ fn proxy(sections: &Sections, lease_keys: &StatePath, faults: &mut Faults) -> su
             issued: lease.choice("issued", LeaseIssued::of),
         },
         waiting_room: waiting_room(sections.once("waiting_room"), faults),
-        on_client_disconnect: on_client_disconnect(sections),
+        on_client_disconnect: application.given_text("on_client_disconnect").and_then(OnClientDisconnect::of),
         via: application.flag("via"),
         gate: gate(sections, faults),
         learned_file: match kept(sections.once("learned").given_path("state")) {
@@ -323,15 +326,6 @@ fn limits(values: &Values, faults: &mut Faults) -> Limits {
     limits
 }
 
-/// Returns what becomes of work that nobody waits for. A program that runs for one request only stops
-/// when it is killed, whatever others do.
-fn on_client_disconnect(sections: &Sections) -> OnClientDisconnect {
-    let values = sections.once("upstream");
-    let is_killed = crate::pool::kind(sections) == Some(WorkerKind::Cgi);
-    let otherwise = if is_killed { OnClientDisconnect::Cancel } else { OnClientDisconnect::Finish };
-    values.given_text("on_client_disconnect").and_then(OnClientDisconnect::of).unwrap_or(otherwise)
-}
-
 fn spool(values: &Values) -> SpoolParams {
     SpoolParams {
         directory: values.given_path("directory"),
@@ -365,6 +359,7 @@ fn routes(sections: &Sections, faults: &mut Faults) -> Routes {
     }
     Routes {
         declared,
+        pools: vec![],
         discovered_max: discovery.size("routes_max"),
         discovered_mode: mode(discovery),
         static_extensions: discovery
@@ -451,14 +446,8 @@ fn gate(sections: &Sections, faults: &mut Faults) -> suimon_gate::Params {
         sessions_max: gate.size("sessions_max"),
         session_idle: gate.time("session_idle"),
         decisions_max: gate.size("decisions_max"),
-        finds_workers: finds_workers(sections),
+        finds_workers: crate::pool::finds_workers(sections),
     }
-}
-
-/// Returns whether a law finds how many workers there are, if there is a pool of them.
-fn finds_workers(sections: &Sections) -> bool {
-    let pool = sections.repeated("pool").first();
-    pool.is_some_and(crate::pool::finds_workers)
 }
 
 /// Returns the cores of this machine, which is where the application often is, and else a
@@ -511,7 +500,43 @@ fn session_law(sections: &Sections, faults: &mut Faults) -> SessionLawKind {
     }
 }
 
-fn upstream(sections: &Sections, faults: &mut Faults) -> UpstreamParams {
+/// Returns the way to the application, and those to pools that take some routes.
+fn upstreams(sections: &Sections, faults: &mut Faults) -> (UpstreamParams, Vec<UpstreamParams>) {
+    let cores = sections.once("gate").given_count("cores");
+    let cores = cores
+        .map_or_else(cores_here, |cores| u32::try_from(cores).expect("the schema's range ends within u32"));
+    let pools = crate::pool::pools(sections, cores, faults);
+    let nodes = upstream_of_nodes(sections, faults);
+    let of_routes = pools.of_routes.into_iter().map(|workers| with_workers(sections, &nodes, workers));
+    let of_routes = of_routes.collect();
+    let rest = match pools.rest {
+        Some(workers) => with_workers(sections, &nodes, workers),
+        None => UpstreamParams { fastcgi: fastcgi(sections, &nodes.nodes, None, faults), ..nodes },
+    };
+    (rest, of_routes)
+}
+
+/// Returns the way to a pool: as to nodes, but for these.
+fn with_workers(
+    sections: &Sections,
+    nodes: &UpstreamParams,
+    mut workers: WorkersNodeParams,
+) -> UpstreamParams {
+    let kind = workers.pool.kind;
+    let node = NodeParams::of_workers(Arc::clone(&workers.pool.name), kind != WorkerKind::Http);
+    // A pool has a folder where programs are, whatever is said of others.
+    let fastcgi = fastcgi(sections, &[], Some(&workers), &mut Faults::none());
+    // One program that answers every path is known before any request.
+    if let Some(FastCgiParams { mapping: Mapping::Program { file, .. }, .. }) = &fastcgi
+        && kind == WorkerKind::Cgi
+        && workers.pool.command.program.as_os_str().is_empty()
+    {
+        crate::pool::run_itself(&mut workers.pool.command, file);
+    }
+    UpstreamParams { nodes: vec![node], fastcgi, workers: Some(workers), ..nodes.clone() }
+}
+
+fn upstream_of_nodes(sections: &Sections, faults: &mut Faults) -> UpstreamParams {
     let values = sections.once("upstream");
     let (health, ejection, tls) =
         (sections.once("upstream.health"), sections.once("upstream.ejection"), sections.once("upstream.tls"));
@@ -545,19 +570,6 @@ fn upstream(sections: &Sections, faults: &mut Faults) -> UpstreamParams {
         let allowed = format!("at most upstream.health.interval ({})", seen_time(interval));
         faults.value("upstream.health.timeout", seen_time(timeout), allowed);
     }
-    let cores = sections.once("gate").given_count("cores");
-    let cores = cores
-        .map_or_else(cores_here, |cores| u32::try_from(cores).expect("the schema's range ends within u32"));
-    let mut workers = crate::pool::pool(sections, cores, &mut nodes, faults);
-    let fastcgi = fastcgi(sections, &nodes, workers.as_ref(), faults);
-    // One program that answers every path is known before any request.
-    if let (Some(workers), Some(FastCgiParams { mapping: Mapping::Program { file, .. }, .. })) =
-        (&mut workers, &fastcgi)
-        && workers.pool.kind == WorkerKind::Cgi
-        && workers.pool.command.program.as_os_str().is_empty()
-    {
-        crate::pool::run_itself(&mut workers.pool.command, file);
-    }
     UpstreamParams {
         connect_timeout: timeouts.time("connect"),
         first_byte_timeout: timeouts.time("first_byte"),
@@ -580,8 +592,8 @@ fn upstream(sections: &Sections, faults: &mut Faults) -> UpstreamParams {
             server_name: tls.given_text("server_name").map(str::to_string),
             verify: tls.flag("verify"),
         },
-        fastcgi,
-        workers,
+        fastcgi: None,
+        workers: None,
         nodes,
         seed: sections.once("gate").count("seed"),
     }
@@ -597,8 +609,14 @@ fn fastcgi(
     let values = sections.once("upstream.fastcgi");
     let text = |path: PathBuf| path.to_string_lossy().trim_end_matches('/').to_owned();
     let (mut root, program) = (values.given_path("root").map(text), values.given_path("program").map(text));
-    if let (None, None, Some(workers)) = (&root, &program, workers) {
-        root = workers.pool.command.folder.clone().or_else(|| std::env::current_dir().ok()).map(text);
+    if let (None, Some(workers)) = (&program, workers) {
+        let own = workers.pool.command.folder.clone();
+        // Of several pools each has its own folder.
+        let has_several = sections.repeated("pool").len() > 1;
+        root = match root {
+            Some(root) => own.filter(|_| has_several).map(text).or(Some(root)),
+            None => own.or_else(|| std::env::current_dir().ok()).map(text),
+        };
     }
     let mapping = match (root, program) {
         (None, None) => {
@@ -700,7 +718,12 @@ fn check_files(settings: &Settings, faults: &mut Faults) {
             );
         }
     }
-    let upstream = &settings.proxy.upstream;
+    for upstream in settings.proxy.upstreams() {
+        check_root(upstream, faults);
+    }
+}
+
+fn check_root(upstream: &UpstreamParams, faults: &mut Faults) {
     if let Some(FastCgiParams { mapping: Mapping::Folder { root, .. }, checks_files: true, .. }) =
         &upstream.fastcgi
         && upstream.nodes.iter().any(|node| node.scheme == Scheme::FastCgi)

@@ -218,7 +218,7 @@ impl Checker {
                 self.in_flight[index]
             ));
         }
-        if gate.is_held_by_service(now, route) || gate.lacks_worker() {
+        if gate.is_held_by_service(now, route) || gate.lacks_worker(route) {
             return Ok(());
         }
         match gate.limit(route) {

@@ -21,7 +21,7 @@ use suimon_control::SizeLawKind;
 use suimon_fleet::Fleet;
 use suimon_gate::{Gate, Knowledge, Output, Permit, RouteMode, Start};
 use suimon_model::{
-    Duration, Failure, Instant, KindId, Limit, NodeId, Outcome, Reason, RequestId, Rng, RouteId,
+    Duration, Failure, Instant, KindId, Limit, NodeId, Outcome, PoolId, Reason, RequestId, Rng, RouteId,
 };
 use suimon_workload::{Starts, StepOutcome as Answer, Tally, Window, Workload};
 use visitors::User;
@@ -247,7 +247,7 @@ impl<'a> Run<'a> {
     fn tell_workers(&mut self, now: Instant) -> Result<(), String> {
         let ready = self.pool.as_ref().and_then(Pool::ready);
         if ready != std::mem::replace(&mut self.workers_told, ready) {
-            self.gate.handle_workers(now, ready);
+            self.gate.handle_workers(now, PoolId(0), ready);
             self.drain_gate(now)?;
         }
         Ok(())
@@ -506,7 +506,7 @@ fn gate(scenario: &Scenario, seed: u64, laws: &Laws, cpu: &Utilisation) -> (Gate
     let now = Instant::ORIGIN;
     let setup = &scenario.gate;
     let law = scenario.pool.as_ref().and_then(|pool| pool.law);
-    let finds_workers = law == Some(SizeLawKind::Measured);
+    let finds_workers = if law == Some(SizeLawKind::Measured) { vec![PoolId(0)] } else { vec![] };
     let params = suimon_gate::Params { seed, finds_workers, ..setup.params.clone() };
     let cores = params.cores;
     let sessions_per_second = scenario.bound(Duration::ZERO);

@@ -33,8 +33,8 @@ pub struct Remembered {
     pub nodes: Vec<String>,
     /// When it was written, seconds since 1970.
     pub written: u64,
-    /// How many resident workers were found best.
-    pub workers: Option<u32>,
+    /// By the name of a pool, how many resident workers were found best.
+    pub workers: BTreeMap<String, u32>,
     /// What is known of routes.
     pub routes: Vec<RememberedRoute>,
     /// What is known of kinds of session.

@@ -218,6 +218,11 @@ impl Upstream {
         self.pool().is_some()
     }
 
+    /// Returns whether a process is run for each request.
+    pub fn runs_once(&self) -> bool {
+        self.shared.nodes.iter().filter_map(|node| node.pool.workers()).any(|workers| workers.runs_once)
+    }
+
     /// Returns the pool whose workers take the requests, if there is one.
     pub fn pool(&self) -> Option<&suimon_pool::Pool> {
         self.shared.nodes.iter().find_map(|node| node.pool.workers()).map(|workers| &workers.pool)

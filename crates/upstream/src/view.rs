@@ -3,13 +3,15 @@
 use super::Upstream;
 use std::time::Duration;
 use suimon_fastcgi::php_status::PhpStatus;
-use suimon_model::NodeId;
+use suimon_model::{NodeId, PoolId};
 
 /// The visible state of a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UpstreamNodeView {
     /// The node.
     pub node: NodeId,
+    /// The pool whose requests it takes; of nodes, the first.
+    pub pool: PoolId,
     /// `http://host:port`.
     pub address: String,
     /// `up`, `down`, `ejected` or `draining`.
@@ -41,6 +43,7 @@ impl Upstream {
         let nodes = self.shared.fleet().view();
         let seen = nodes.into_iter().zip(&self.shared.nodes).map(|(seen, node)| UpstreamNodeView {
             node: seen.node,
+            pool: PoolId(0),
             address: node.params.to_string(),
             status: seen.status.code(),
             reason: seen.why.code(),

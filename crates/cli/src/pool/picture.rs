@@ -161,13 +161,17 @@ fn row(worker: &WorkerState, generation: u64) -> Vec<String> {
 /// Returns the changes, oldest first. `has_head`: with headings. Columns have fixed widths, as more may
 /// follow.
 pub(super) fn trace(pools: &[PoolDetails], has_head: bool) -> String {
-    let line = |time: &str, worker: &str, what: &str, reason: &str| {
-        format!("{time:<24}  {worker:>6}  {what:<16}  {reason}").trim_end().to_owned() + "\n"
+    // Numbers of workers begin anew in each pool.
+    let width = pools.iter().map(|pool| pool.pool.name.chars().count()).max().unwrap_or(0);
+    let line = |time: &str, pool: &str, worker: &str, what: &str, reason: &str| {
+        let pool = if pools.len() > 1 { format!("{pool:<width$}  ") } else { String::new() };
+        format!("{time:<24}  {pool}{worker:>6}  {what:<16}  {reason}").trim_end().to_owned() + "\n"
     };
-    let mut text = if has_head { line("time", "worker", "what", "reason") } else { String::new() };
-    let mut changes: Vec<&PoolChangeState> = pools.iter().flat_map(|pool| &pool.changes).collect();
-    changes.sort_by(|one, other| one.at.total_cmp(&other.at));
-    for change in changes {
+    let mut text = if has_head { line("time", "pool", "worker", "what", "reason") } else { String::new() };
+    let mut changes: Vec<(&str, &PoolChangeState)> =
+        pools.iter().flat_map(|pool| pool.changes.iter().map(|change| (&*pool.pool.name, change))).collect();
+    changes.sort_by(|(_, one), (_, other)| one.at.total_cmp(&other.at));
+    for (pool, change) in changes {
         let what = match (change.old, change.new) {
             (Some(old), Some(new)) => format!("wanted {old} to {new}"),
             _ => change.what.replace('_', " "),
@@ -177,7 +181,7 @@ pub(super) fn trace(pools: &[PoolDetails], has_head: bool) -> String {
             .reason
             .as_deref()
             .map(|it| if change.what == "wrote" { ending(it) } else { it.to_owned() });
-        text += &line(&time_of(change.at), &worker, &what, &reason.unwrap_or_default());
+        text += &line(&time_of(change.at), pool, &worker, &what, &reason.unwrap_or_default());
     }
     text
 }

@@ -26,7 +26,7 @@ pub struct ResidentSample {
     pub oldest_s: f64,
     /// Seconds from a start until the worker is ready, if any was seen.
     pub start_s: Option<f64>,
-    /// How many may start at once; at least half of the cores, and one.
+    /// How many may start at once, as far as is known; half of the cores and one always may.
     pub starts_at_once: u32,
     /// The most workers that fit into the memory that the pool may take, those it has among them;
     /// `None`: unknown.

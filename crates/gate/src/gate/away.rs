@@ -87,10 +87,11 @@ impl Outage {
 }
 
 impl Gate {
-    /// Takes note whether any node of the application answers. While none does, nobody is called or
+    /// Takes note whether the application answers: what takes the requests that have no other pool.
+    /// While it does not, nobody is called or
     /// admitted, newcomers get a place, and requests of sessions that have begun wait for it,
     /// without a slot: at most [`AWAITING_MAX`], and of one session [`AWAITING_OF_SESSION_MAX`],
-    /// for at most [`AWAITED_MAX`] seconds.
+    /// for at most [`AWAITED_MAX`] seconds. Those of a further pool that has workers go on.
     pub fn handle_application(&mut self, now: Instant, is_up: bool) {
         if is_up != self.away.is_on() {
             return;
@@ -125,7 +126,7 @@ impl Gate {
             }
         }
         if !is_up {
-            self.serve_workers(now);
+            self.serve_all(now);
         }
         self.admit_from_lines(now);
         self.publish();
@@ -145,10 +146,10 @@ impl Gate {
     /// Sends a request of a session that has begun on to its route, or has it wait for an
     /// application that does not answer.
     pub(super) fn enter_application(&mut self, now: Instant, id: RequestId) {
-        if !self.away.is_on() {
+        let entry = self.requests.get(id).expect("the request was inserted by the caller");
+        if !self.away.is_on() || self.has_own_workers(entry.route) {
             return self.enter_route_gate(now, id);
         }
-        let entry = self.requests.get(id).expect("the request was inserted by the caller");
         let (kind, session) = (entry.kind(), entry.session().map(|(_, session)| session));
         if !self.away.has_room(session) {
             return self.refuse(now, id, Reason::ApplicationDown, kind);

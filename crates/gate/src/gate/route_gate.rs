@@ -10,7 +10,7 @@ use crate::queue::Queue;
 use crate::requests::{Origin, Request, Stage};
 use crate::sessions::Session;
 use suimon_control::{Capacity, Forecast, Meter, Moments, Reading, RouteKnowledge};
-use suimon_model::{Instant, Reason, RequestId, RouteId, SessionId};
+use suimon_model::{Instant, PoolId, Reason, RequestId, RouteId, SessionId};
 
 /// Where a request stands in its route's queue; 0 is behind all others.
 const PRIORITY: u32 = 1;
@@ -34,6 +34,8 @@ const ALONE_MEMORY: f64 = 120.0;
 #[derive(Debug)]
 pub(super) struct Route {
     pub(super) mode: RouteMode,
+    /// The pool whose workers take its requests.
+    pub(super) pool: PoolId,
     pub(super) queue: Queue,
     pub(super) in_flight: usize,
     pub(super) orphaned: usize,
@@ -86,6 +88,7 @@ impl Route {
     pub(super) fn new(mode: RouteMode, meter: &Meter, now: Instant) -> Self {
         Route {
             mode,
+            pool: PoolId(0),
             queue: Queue::default(),
             in_flight: 0,
             orphaned: 0,
@@ -125,7 +128,7 @@ impl Gate {
     pub(super) fn enter_as_member(&mut self, now: Instant, id: RequestId, session: SessionId) {
         let route = self.requests.get(id).expect("a request is in the table until it ends").route;
         let has_to_wait = !self.has_own_slot(route)
-            || !self.has_worker()
+            || !self.has_worker(route)
             || self.is_held_back(now, route)
             || self.services.pauses(route);
         if has_to_wait && self.sessions.get(session).is_some_and(Session::is_full) {
@@ -191,7 +194,7 @@ impl Gate {
     }
 
     fn has_slot(&mut self, now: Instant, route: RouteId) -> bool {
-        self.has_own_slot(route) && self.has_worker() && self.services.may_start(now, route)
+        self.has_own_slot(route) && self.has_worker(route) && self.services.may_start(now, route)
     }
 
     /// Returns whether the limit of `route` lets another one start.
@@ -201,14 +204,16 @@ impl Gate {
 
     /// Starts the requests that may start at `route`: none waits while a slot is free.
     pub(super) fn serve_route(&mut self, now: Instant, route: RouteId) {
-        if self.counts_workers() {
-            self.serve_workers(now);
-            return self.note_load(now, route);
-        }
         if self.services.is_capped(route)
             && let Some(service) = self.services.of(route)
         {
-            return self.serve_service(now, service);
+            self.serve_service(now, service);
+            return self.note_load(now, route);
+        }
+        let pool = self.routes[route.index()].pool;
+        if self.counts_workers(pool) {
+            self.serve_workers(now, pool);
+            return self.note_load(now, route);
         }
         while self.has_own_slot(route) && self.start_next(now, route) {}
         self.note_load(now, route);
@@ -237,9 +242,7 @@ impl Gate {
         if matches!(request.stage, Stage::Returning(_)) {
             // As if the client had never been waited for.
             request.stage = Stage::InApplication(now - request.spent);
-            self.routes[route.index()].in_flight += 1;
-            self.in_application.enters(now);
-            self.services.enters(now, route);
+            self.enters_application(now, route);
             self.law.on_start(now, route, id, &self.meters);
             return self.outputs.push_back(Output::Resumed(id));
         }
@@ -251,9 +254,7 @@ impl Gate {
                 LeaseDue::No
             }
         };
-        self.routes[route.index()].in_flight += 1;
-        self.in_application.enters(now);
-        self.services.enters(now, route);
+        self.enters_application(now, route);
         let mark = self.in_application.mark();
         self.requests.get_mut(id).expect("a queued request is in the table").occupancy_mark = mark;
         self.law.on_start(now, route, id, &self.meters);
@@ -268,6 +269,22 @@ impl Gate {
             lease,
             waited,
         }));
+    }
+
+    fn enters_application(&mut self, now: Instant, route: RouteId) {
+        let state = &mut self.routes[route.index()];
+        state.in_flight += 1;
+        self.workers[state.pool.index()].taken += 1;
+        self.in_application.enters(now);
+        self.services.enters(now, route);
+    }
+
+    pub(super) fn leaves_application(&mut self, now: Instant, route: RouteId) {
+        let state = &mut self.routes[route.index()];
+        state.in_flight -= 1;
+        self.workers[state.pool.index()].taken -= 1;
+        self.in_application.leaves(now);
+        self.services.leaves(now, route);
     }
 
     /// Returns whether a request, that waits at its route or has just started, had to let later

@@ -6,6 +6,7 @@
 
 use super::Gate;
 use super::route_gate::Route;
+use super::workers::POOLS_MAX;
 use crate::api::{Params, Permit, RequestInfo};
 use crate::kinds::KindGate;
 use crate::requests::{Request, Stage};
@@ -18,6 +19,7 @@ const SESSION_BYTES: usize = 128;
 
 suimon_model::saved_struct!(Route {
     mode,
+    pool,
     queue,
     in_flight,
     orphaned,
@@ -116,6 +118,7 @@ impl Gate {
         if let Some(why) = gate.contradiction() {
             return Err(from.broken(why));
         }
+        gate.count_taken();
         let running = gate.requests.iter().filter(|(_, request)| is_running(request.stage));
         let tokens = running.map(|(request, _)| Permit { request }).collect();
         Ok((gate, tokens))
@@ -138,6 +141,10 @@ impl Gate {
         if [self.meters.len(), self.inputs.len()] != [routes; 2] || !self.visits.fits(routes, kinds) {
             return Some("its lists of routes or kinds differ in length");
         }
+        let pools = self.workers.len();
+        if !(1..=POOLS_MAX).contains(&pools) || self.routes.iter().any(|route| route.pool.index() >= pools) {
+            return Some("its routes have pools that are not there");
+        }
         if !self.sessions.are_sound(routes, kinds, &self.visits) {
             return Some("its sessions and the counts of them contradict each other");
         }
@@ -148,6 +155,13 @@ impl Gate {
             return Some("its requests and the queues contradict each other");
         }
         None
+    }
+
+    /// Counts the requests that are with each pool.
+    fn count_taken(&mut self) {
+        for route in &self.routes {
+            self.workers[route.pool.index()].taken += route.in_flight;
+        }
     }
 
     fn requests_are_sound(&self) -> bool {

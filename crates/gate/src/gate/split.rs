@@ -163,17 +163,17 @@ impl Gate {
             }
             // Its credit is there, whether or not a worker is: the time for it is over.
             credit.may_start(now);
-            if self.counts_workers() {
-                self.serve_workers(now);
-            } else {
-                self.serve_service(now, ServiceId(index as u32));
-            }
+            self.serve_service(now, ServiceId(index as u32));
         }
     }
 
     /// Starts those who may start in `service`: of the routes with a free slot the one whose next
-    /// request would go first in one queue for all of them.
+    /// request would go first in one queue for all of them. Where workers are counted, others wait
+    /// for the same ones.
     pub(super) fn serve_service(&mut self, now: Instant, service: ServiceId) {
+        if self.counts_any_workers() {
+            return self.serve_all(now);
+        }
         loop {
             if !self.services.gates[service.index()].credit.may_start(now) {
                 break;

@@ -8,7 +8,7 @@ use suimon_control::{
     AdmissionInputs, Amount, DegradationMode, PaperRouteParams, RouteLawKind, ServiceWish, SessionLawKind,
 };
 use suimon_line::{Command, Lane, Position, PositionStatus};
-use suimon_model::{Failure, Limit};
+use suimon_model::{Failure, Limit, PoolId};
 
 mod adopt;
 mod away;
@@ -27,6 +27,8 @@ mod workers;
 
 const ROUTES: u32 = 3;
 const KINDS: u32 = 3;
+/// The second route has the last one.
+const POOLS: u32 = 2;
 /// The kind that has a line.
 const LINED: KindId = KindId(2);
 
@@ -51,7 +53,7 @@ enum Event {
     Leave { pick: usize },
     Adopt { route: u32, limit: u32, cores: u32, off: bool },
     Services { ceiling: bool, pause: u64 },
-    Workers(Option<u32>),
+    Workers { pool: u32, ready: Option<u32> },
     Pass { milliseconds: u32 },
 }
 
@@ -77,7 +79,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => (route(), 0u32..4, 1u32..9, any::<bool>())
             .prop_map(|(route, limit, cores, off)| Event::Adopt { route, limit, cores, off }),
         1 => (any::<bool>(), 0u64..300).prop_map(|(ceiling, pause)| Event::Services { ceiling, pause }),
-        1 => prop::option::of(0u32..9).prop_map(Event::Workers),
+        1 => (0..POOLS, prop::option::of(0u32..9)).prop_map(|(pool, ready)| Event::Workers { pool, ready }),
         4 => (0u32..600).prop_map(|milliseconds| Event::Pass { milliseconds }),
     ]
 }
@@ -187,6 +189,7 @@ impl Shell {
         gate.declare_route(now, RouteMode::Enforce);
         gate.declare_route(now, RouteMode::Enforce);
         gate.declare_route(now, RouteMode::Fixed(Limit::of(2)));
+        gate.give_to_pool(now, RouteId(1), PoolId(POOLS - 1));
         (0..KINDS - 1).for_each(|_| _ = gate.declare_kind(now, KindParams::default()));
         let line = Some(suimon_line::Params::default());
         let lined =
@@ -302,7 +305,7 @@ impl Shell {
             Event::Services { ceiling, pause } => {
                 self.gate.declare_services(self.now, services(ceiling, pause));
             }
-            Event::Workers(ready) => self.gate.handle_workers(self.now, ready),
+            Event::Workers { pool, ready } => self.gate.handle_workers(self.now, PoolId(pool), ready),
             Event::Pass { milliseconds } => {
                 self.now += Duration::from_millis(u64::from(milliseconds));
                 while let Some(due) = self.gate.poll_timeout().filter(|due| *due <= self.now) {
@@ -421,7 +424,7 @@ impl Shell {
             prop_assert!(
                 route.waiting == 0
                     || route.in_flight >= limit
-                    || !self.gate.has_worker()
+                    || !self.gate.has_worker(RouteId(index as u32))
                     || self.is_held_by_service(index),
                 "route {index}: waiting beside a free slot"
             );
@@ -430,13 +433,19 @@ impl Shell {
             ended +=
                 route.counts.completed + route.counts.failed + route.counts.abandoned + route.counts.refused;
         }
-        let ready = self.gate.workers.ready();
-        prop_assert!(
-            self.gate.is_application_away()
-                || ready.is_none_or(|ready| snapshot.in_flight <= (ready as usize).max(before.iter().sum())),
-            "{} with {ready:?} workers",
-            snapshot.in_flight
-        );
+        for (pool, workers) in self.gate.workers.iter().enumerate() {
+            let own = |index: &usize| self.gate.routes[*index].pool.index() == pool;
+            let in_flight: usize =
+                (0..snapshot.routes.len()).filter(own).map(|index| snapshot.routes[index].in_flight).sum();
+            let before: usize = (0..before.len()).filter(own).map(|index| before[index]).sum();
+            prop_assert_eq!(workers.taken, in_flight);
+            prop_assert!(
+                self.gate.is_application_away()
+                    || workers.ready().is_none_or(|ready| in_flight <= (ready as usize).max(before)),
+                "{in_flight} with {:?} workers of pool {pool}",
+                workers.ready()
+            );
+        }
         // Those who wait for a slot of theirs again are in the application.
         let again = snapshot.waiting.checked_sub(self.waiting.len());
         prop_assert_eq!(
@@ -545,7 +554,7 @@ proptest! {
         }
         shell.gate.drain(shell.now);
         shell.drain()?;
-        shell.gate.handle_workers(shell.now, Some(1));
+        (0..POOLS).for_each(|pool| shell.gate.handle_workers(shell.now, PoolId(pool), Some(1)));
         shell.drain()?;
         shell.gate.handle_application(shell.now, true);
         shell.drain()?;

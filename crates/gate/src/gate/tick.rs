@@ -5,7 +5,7 @@ use crate::api::RouteMode;
 use crate::kinds::KindGate;
 use crate::requests::Stage;
 use suimon_control::{AdmissionInputs, KindInputs, RouteInputs};
-use suimon_model::{Instant, RouteId};
+use suimon_model::{Instant, PoolId, RouteId};
 
 /// Rates shown are taken over this long.
 pub(super) const VIEW_SECONDS: f64 = 2.0;
@@ -37,7 +37,7 @@ impl Gate {
         let patience = self.kinds.iter().map(KindGate::patience).min_by(f64::total_cmp);
         self.law.set_patience(patience.unwrap_or(self.params.patience.as_secs_f64()));
         self.split(now, patience.unwrap_or(self.params.patience.as_secs_f64()));
-        self.look_at_workers();
+        (0..self.workers.len() as u32).for_each(|pool| self.look_at_workers(PoolId(pool)));
         self.doubt_recalled(now);
         self.look_at_routes(now);
         self.look_at_kinds();

@@ -2,17 +2,24 @@
 //! route allows.
 
 use super::Gate;
+use crate::api::PoolView;
 use crate::queue::LATE;
-use suimon_model::{Instant, Outcome, RouteId};
+use crate::requests::Request;
+use suimon_model::{Instant, Outcome, PoolId, RouteId};
+
+/// The most pools of one gate.
+pub const POOLS_MAX: usize = 16;
 
 /// Ticks without a request that lacks a worker, after which limits are what holds requests back.
 const CALM_TICKS: u32 = 4;
 
-/// How many workers there are, and whether they were enough.
+/// How many workers a pool has, and whether they were enough.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WorkerSlots {
-    /// Those that are ready; `None`: the application has none that are counted.
+    /// Those that are ready; `None`: there are none that are counted.
     ready: Option<u32>,
+    /// Requests of the pool's routes that are in the application.
+    pub(super) taken: usize,
     /// Ticks since a request lacked nothing but a worker.
     calm: u32,
     /// While requests lack workers: how many were ready when that began, and the limits then.
@@ -30,7 +37,7 @@ pub(super) struct WorkerSlots {
 }
 
 suimon_model::saved_struct!(
-    WorkerSlots { ready, calm, bound } without { ticks, short, held, completed, took, failed }
+    WorkerSlots { ready, calm, bound } without { taken, ticks, short, held, completed, took, failed }
 );
 
 impl WorkerSlots {
@@ -80,60 +87,144 @@ pub struct WorkerLoad {
 }
 
 impl Gate {
-    /// Says how many workers of a pool are ready; `None`: the application has no workers that are
-    /// counted. Requests that are with a worker stay, also if there are fewer now.
-    pub fn handle_workers(&mut self, now: Instant, ready: Option<u32>) {
-        let before = std::mem::replace(&mut self.workers.ready, ready);
+    /// Gives the requests of `route`, which has just been declared or renewed, to the workers of
+    /// `pool`. Until then they are the first pool's. Ignored beyond [`POOLS_MAX`] pools, and where
+    /// [a request is there](Gate::is_deserted).
+    pub fn give_to_pool(&mut self, now: Instant, route: RouteId, pool: PoolId) {
+        let own = self.routes[route.index()].pool;
+        if pool == own || !self.is_deserted(route) || !self.declare_pool(pool) {
+            return;
+        }
+        let state = &mut self.routes[route.index()];
+        state.pool = pool;
+        // It may have begun with the workers of the other one.
+        let (fixed, is_mixed) = (state.mode.fixed(), self.law.is_mixed(route));
+        self.law.renew_route(now, route, fixed, &self.meters[route.index()]);
+        if is_mixed {
+            self.law.mix(route);
+        }
+        self.begin_with_workers(pool);
+    }
+
+    /// Returns the pool whose workers take the requests of `route`.
+    pub fn pool_of(&self, route: RouteId) -> PoolId {
+        self.routes[route.index()].pool
+    }
+
+    /// Makes room for a pool; returns whether there is.
+    fn declare_pool(&mut self, pool: PoolId) -> bool {
+        if pool.index() >= POOLS_MAX {
+            return false;
+        }
+        let pools = self.workers.len().max(pool.index() + 1);
+        self.workers.resize_with(pools, WorkerSlots::default);
+        true
+    }
+
+    /// Says how many workers of a pool are ready; `None`: it has none that are counted. Requests that
+    /// are with a worker stay, also if there are fewer now. Ignored beyond [`POOLS_MAX`] pools.
+    pub fn handle_workers(&mut self, now: Instant, pool: PoolId, ready: Option<u32>) {
+        if !self.declare_pool(pool) {
+            return;
+        }
+        let before = std::mem::replace(&mut self.workers[pool.index()].ready, ready);
         if before == ready {
             return;
         }
         if before.is_none() || ready.is_none() {
-            self.workers.calm = CALM_TICKS;
-            self.follow_workers();
+            self.workers[pool.index()].calm = CALM_TICKS;
+            self.follow_workers(pool);
         }
-        self.begin_with_workers();
+        self.begin_with_workers(pool);
         if ready.is_some() {
-            self.serve_workers(now);
+            self.serve_workers(now, pool);
         } else {
-            (0..self.routes.len()).for_each(|index| self.serve_route(now, RouteId(index as u32)));
+            self.routes_of(pool).for_each(|route| self.serve_route(now, route));
         }
         self.publish();
     }
 
-    /// Reports what workers did since the last report, and whether they were enough.
-    pub fn take_worker_load(&mut self, now: Instant) -> WorkerLoad {
-        let heads = self.routes.iter().filter_map(|route| self.requests.get(route.queue.head()?.1));
+    /// Reports what the workers of a pool did since the last report, and whether they were enough.
+    pub fn take_worker_load(&mut self, now: Instant, pool: PoolId) -> WorkerLoad {
+        let own = self.routes.iter().filter(|route| route.pool == pool);
+        let heads = own.filter_map(|route| self.requests.get(route.queue.head()?.1));
         let waits = heads.map(|request| now.secs_since(request.arrived));
         let longest_wait = waits.fold(0.0, f64::max);
-        let WorkerSlots { ticks, short, held, completed, took, failed, .. } = self.workers;
-        (self.workers.ticks, self.workers.short, self.workers.held) = (0, 0, 0);
-        (self.workers.completed, self.workers.took, self.workers.failed) = (0, 0.0, 0);
+        let Some(slots) = self.workers.get_mut(pool.index()) else { return WorkerLoad::default() };
+        let WorkerSlots { ticks, short, held, completed, took, failed, .. } = *slots;
+        (slots.ticks, slots.short, slots.held) = (0, 0, 0);
+        (slots.completed, slots.took, slots.failed) = (0, 0.0, 0);
         let share = |of: u32| f64::from(of) / f64::from(ticks.max(1));
         let took_s = (completed > 0).then(|| took / completed as f64);
         WorkerLoad { short: share(short), held: share(held), longest_wait, completed, took_s, failed }
     }
 
-    /// Returns whether a worker is free, or none are counted. While the application does not answer
-    /// none is waited for: who goes on is told that it does not.
-    pub(super) fn has_worker(&self) -> bool {
-        let is_free = |ready| self.in_application.count() < ready as usize;
-        self.workers.ready.is_none_or(is_free) || self.away.is_on()
+    /// Returns whether `route` has a pool other than the first, with workers that are ready: then it
+    /// does not matter whether the application answers otherwise.
+    pub(super) fn has_own_workers(&self, route: RouteId) -> bool {
+        self.serves_alone(self.routes[route.index()].pool)
     }
 
-    /// Returns whether all workers that are counted have a request.
-    pub fn lacks_worker(&self) -> bool {
-        !self.has_worker()
+    fn serves_alone(&self, pool: PoolId) -> bool {
+        pool != PoolId(0) && self.workers[pool.index()].ready.is_some_and(|ready| ready > 0)
     }
 
-    /// Returns whether workers are counted.
-    pub(super) fn counts_workers(&self) -> bool {
-        self.workers.ready.is_some()
+    /// Returns whether a worker is free for a request of `route`, or none are counted. While the
+    /// application does not answer none is waited for: who goes on is told that it does not.
+    pub(super) fn has_worker(&self, route: RouteId) -> bool {
+        self.has_free(self.routes[route.index()].pool)
     }
 
-    /// Gives free workers to those who wait, as if all routes whose limit allows it had one queue.
-    pub(super) fn serve_workers(&mut self, now: Instant) {
-        while self.waiting > 0 && self.has_worker() {
-            let Some(route) = self.next_for_worker(now) else { break };
+    fn has_free(&self, pool: PoolId) -> bool {
+        let slots = &self.workers[pool.index()];
+        let is_away = self.away.is_on() && !self.serves_alone(pool);
+        slots.ready.is_none_or(|ready| slots.taken < ready as usize) || is_away
+    }
+
+    /// Returns whether all workers that are counted for `route` have a request.
+    pub fn lacks_worker(&self, route: RouteId) -> bool {
+        !self.has_worker(route)
+    }
+
+    /// Returns whether the workers of any pool are counted.
+    pub(super) fn counts_any_workers(&self) -> bool {
+        self.workers.iter().any(|slots| slots.ready.is_some())
+    }
+
+    /// Returns whether the workers of a pool are counted.
+    pub(super) fn counts_workers(&self, pool: PoolId) -> bool {
+        self.workers[pool.index()].ready.is_some()
+    }
+
+    /// Returns how the workers of each pool stand.
+    pub(super) fn pool_views(&self) -> Vec<PoolView> {
+        let view = |slots: &WorkerSlots| PoolView { ready: slots.ready, in_flight: slots.taken };
+        self.workers.iter().map(view).collect()
+    }
+
+    fn routes_of(&self, pool: PoolId) -> impl Iterator<Item = RouteId> + use<> {
+        let routes = (0..).map(RouteId).zip(&self.routes);
+        let own = routes.filter(|(_, route)| route.pool == pool).map(|(id, _)| id);
+        own.collect::<Vec<_>>().into_iter()
+    }
+
+    /// Gives free workers of all pools to those who wait, as if all routes whose limit, pool and
+    /// service allow it had one queue: a service may have routes of several pools.
+    pub(super) fn serve_all(&mut self, now: Instant) {
+        self.serve_from(now, |_| true);
+    }
+
+    /// Gives free workers of a pool to those who wait, as if all its routes whose limit allows it had
+    /// one queue.
+    pub(super) fn serve_workers(&mut self, now: Instant, pool: PoolId) {
+        if self.has_free(pool) {
+            self.serve_from(now, |own| own == pool);
+        }
+    }
+
+    fn serve_from(&mut self, now: Instant, is_meant: impl Fn(PoolId) -> bool) {
+        while self.waiting > 0 {
+            let Some(route) = self.next_for_worker(now, &is_meant) else { break };
             if !self.start_next(now, route) {
                 break;
             }
@@ -141,10 +232,11 @@ impl Gate {
         }
     }
 
-    fn next_for_worker(&mut self, now: Instant) -> Option<RouteId> {
+    fn next_for_worker(&mut self, now: Instant, is_meant: impl Fn(PoolId) -> bool) -> Option<RouteId> {
         let mut first = None;
         for route in (0..self.routes.len()).map(|index| RouteId(index as u32)) {
-            let waits = !self.routes[route.index()].queue.is_empty();
+            let state = &self.routes[route.index()];
+            let waits = is_meant(state.pool) && !state.queue.is_empty() && self.has_worker(route);
             if waits && self.has_own_slot(route) && self.services.may_start(now, route) {
                 first = self.goes_first(first.into_iter().chain([route]));
             }
@@ -168,36 +260,48 @@ impl Gate {
 
     /// Takes note at a tick whether a request lacks nothing but a worker. While some do, limits say
     /// nothing, and nothing is learned of them.
-    pub(super) fn look_at_workers(&mut self) {
-        if !self.counts_workers() {
+    pub(super) fn look_at_workers(&mut self, pool: PoolId) {
+        if !self.counts_workers(pool) {
             return;
         }
-        let lacks = |(index, route): (usize, &super::route_gate::Route)| {
-            !route.queue.is_empty() && self.has_own_slot(RouteId(index as u32))
+        let is_free = self.has_free(pool);
+        let mut waiting = self
+            .routes
+            .iter()
+            .enumerate()
+            .filter(|(_, route)| route.pool == pool && !route.queue.is_empty())
+            .map(|(index, _)| RouteId(index as u32))
+            .peekable();
+        let is_waited_for = waiting.peek().is_some();
+        let lacks_worker = !is_free && waiting.any(|route| self.has_own_slot(route));
+        // Who waits at the gate of sessions waits for workers, too.
+        let waits = |(_, request): (_, &Request)| {
+            request.stage.waits() && self.routes[request.route.index()].pool == pool
         };
-        let is_free = self.has_worker();
-        let lacks_worker = !is_free && self.routes.iter().enumerate().any(lacks);
-        self.workers.ticks = self.workers.ticks.saturating_add(1);
-        self.workers.short += u32::from(!is_free && self.waiting > 0);
-        // What waits at the gate of sessions, or for an application that is down, no limit of a route
-        // holds.
-        let is_held =
-            is_free && !self.away.is_on() && self.routes.iter().any(|route| !route.queue.is_empty());
-        self.workers.held += u32::from(is_held);
-        self.workers.calm = if lacks_worker { 0 } else { self.workers.calm.saturating_add(1) };
-        self.follow_workers();
+        let is_short = !is_free && (is_waited_for || self.waiting > 0 && self.requests.iter().any(waits));
+        // What waits there, or for an application that is down, no limit of a route holds.
+        let is_held = is_free && !self.away.is_on() && is_waited_for;
+        let slots = &mut self.workers[pool.index()];
+        slots.ticks = slots.ticks.saturating_add(1);
+        slots.short += u32::from(is_short);
+        slots.held += u32::from(is_held);
+        slots.calm = if lacks_worker { 0 } else { slots.calm.saturating_add(1) };
+        self.follow_workers(pool);
     }
 
     /// Lets routes of which nothing is learned have all workers at once, where a law finds how many
     /// these are: a search that begins with one request would keep the others idle for seconds.
-    pub(super) fn begin_with_workers(&mut self) {
-        let Some(ready) = self.workers.ready.filter(|_| self.params.finds_workers) else { return };
-        for route in (0..self.routes.len()).map(|index| RouteId(index as u32)) {
+    pub(super) fn begin_with_workers(&mut self, pool: PoolId) {
+        let finds_workers = self.params.finds_workers.contains(&pool);
+        let slots = &self.workers[pool.index()];
+        let Some(ready) = slots.ready.filter(|_| finds_workers) else { return };
+        let is_bound = slots.bound.is_some();
+        for route in self.routes_of(pool) {
             let is_learned = self.law.knowledge(route).is_some_and(|known| known.settled);
             if !is_learned && self.law.limit(route) < ready {
                 self.law.set_capped(route, true);
                 self.law.set_limit(route, ready);
-                self.law.set_capped(route, self.workers.bound.is_some() || self.services.is_capped(route));
+                self.law.set_capped(route, is_bound || self.services.is_capped(route));
             }
         }
     }
@@ -206,22 +310,24 @@ impl Gate {
     /// than when that began the limits are higher by as much: else they would hide whether more
     /// workers complete more. A route of which nothing has been learned yet may have all of them: its
     /// limit is only where the search for one began, and would keep its visitors behind all others.
-    fn follow_workers(&mut self) {
-        let routes = || (0..self.routes.len()).map(|index| RouteId(index as u32));
-        let Some(ready) = self.workers.ready.filter(|_| self.workers.binds()) else {
-            if self.workers.bound.take().is_some() {
-                for route in routes() {
+    fn follow_workers(&mut self, pool: PoolId) {
+        let slots = &mut self.workers[pool.index()];
+        let Some(ready) = slots.ready.filter(|_| slots.binds()) else {
+            if slots.bound.take().is_some() {
+                for route in self.routes_of(pool) {
                     self.law.set_capped(route, self.services.is_capped(route));
                 }
             }
             return;
         };
-        if self.workers.bound.is_none() {
-            self.workers.bound = Some((ready, routes().map(|route| self.law.limit(route)).collect()));
+        if slots.bound.is_none() {
+            let routes = (0..self.routes.len()).map(|index| RouteId(index as u32));
+            slots.bound = Some((ready, routes.map(|route| self.law.limit(route)).collect()));
         }
-        let Some((then, limits)) = &self.workers.bound else { return };
+        let routes = self.routes_of(pool);
+        let Some((then, limits)) = &self.workers[pool.index()].bound else { return };
         let share = (f64::from(ready) / f64::from((*then).max(1))).max(1.0);
-        for route in routes() {
+        for route in routes {
             self.law.set_capped(route, true);
             let is_learned = self.law.knowledge(route).is_some_and(|known| known.settled);
             let then = limits.get(route.index()).copied().unwrap_or_else(|| self.law.limit(route));

@@ -2,39 +2,45 @@
 
 use super::{Gatekeeper, Inner};
 use suimon_gate::{Adoption, KindParams, RouteMode, Services, WorkerLoad};
-use suimon_model::{Duration, Instant, KindId, RouteId};
+use suimon_model::{Duration, Instant, KindId, PoolId, RouteId};
 use suimon_params::Params;
 use suimon_record::{Event, name_cut};
 use suimon_routes::SHARES;
 
 impl Gatekeeper {
     /// Declares a route, whose name is a method and a path template.
-    pub(crate) fn declare_route(&self, name: &str, mode: RouteMode) -> RouteId {
-        self.add_route(name, Some(mode), false)
+    pub(crate) fn declare_route(&self, name: &str, mode: RouteMode, pool: PoolId) -> RouteId {
+        self.add_route(name, Some(mode), false, pool)
     }
 
     /// Declares a route that was found from traffic.
-    pub(crate) fn declare_found(&self, name: &str) -> RouteId {
-        self.add_route(name, None, false)
+    pub(crate) fn declare_found(&self, name: &str, pool: PoolId) -> RouteId {
+        self.add_route(name, None, false, pool)
     }
 
     /// Declares a route shared by whatever has none of its own.
-    pub(crate) fn declare_other(&self, name: &str) -> RouteId {
-        self.add_route(name, None, true)
+    pub(crate) fn declare_other(&self, name: &str, pool: PoolId) -> RouteId {
+        self.add_route(name, None, true, pool)
     }
 
-    fn add_route(&self, name: &str, mode: Option<RouteMode>, is_mixed: bool) -> RouteId {
+    fn add_route(&self, name: &str, mode: Option<RouteMode>, is_mixed: bool, pool: PoolId) -> RouteId {
         let now = self.clock.now();
         let mut inner = self.lock();
         let mode = mode.unwrap_or(inner.found_mode);
         inner.names.routes.push(name_cut(name).to_owned());
         inner.note(now, || Event::Route { is_mixed, mode, name: name.to_owned() });
-        if is_mixed { inner.gate.declare_mixed_route(now, mode) } else { inner.gate.declare_route(now, mode) }
+        let route = if is_mixed {
+            inner.gate.declare_mixed_route(now, mode)
+        } else {
+            inner.gate.declare_route(now, mode)
+        };
+        inner.give_to_pool(now, route, pool);
+        route
     }
 
     /// Gives the number of `route` to another one that was found, and returns whether that could be
     /// done: nobody is there.
-    pub(crate) fn renew_route(&self, route: RouteId, name: &str) -> bool {
+    pub(crate) fn renew_route(&self, route: RouteId, name: &str, pool: PoolId) -> bool {
         let now = self.clock.now();
         let mut inner = self.lock();
         if !inner.gate.is_deserted(route) {
@@ -44,6 +50,7 @@ impl Gatekeeper {
         name_cut(name).clone_into(&mut inner.names.routes[route.index()]);
         inner.note(now, || Event::Renewed { route, mode, name: name.to_owned() });
         inner.gate.renew_route(now, route, mode);
+        inner.give_to_pool(now, route, pool);
         true
     }
 
@@ -82,17 +89,17 @@ impl Gatekeeper {
         });
     }
 
-    /// Takes note of how many workers of a pool are ready.
-    pub(crate) fn workers(&self, ready: u32) {
+    /// Takes note of how many workers of a pool are ready; `None`: nobody is to wait for one.
+    pub(crate) fn workers(&self, pool: PoolId, ready: Option<u32>) {
         self.with_gate(|inner, now| {
-            inner.note(now, || Event::Workers(Some(ready)));
-            inner.gate.handle_workers(now, Some(ready));
+            inner.note(now, || Event::Workers(pool, ready));
+            inner.gate.handle_workers(now, pool, ready);
         });
     }
 
-    /// Returns what workers did since this was asked last, and whether they were enough.
-    pub(crate) fn worker_load(&self) -> WorkerLoad {
-        self.lock().gate.take_worker_load(self.clock.now())
+    /// Returns what the workers of a pool did since this was asked last, and whether they were enough.
+    pub(crate) fn worker_load(&self, pool: PoolId) -> WorkerLoad {
+        self.lock().gate.take_worker_load(self.clock.now(), pool)
     }
 
     /// Puts other settings in force; the kinds of session and the declared routes are the same.
@@ -121,6 +128,13 @@ impl Gatekeeper {
 }
 
 impl Inner {
+    fn give_to_pool(&mut self, now: Instant, route: RouteId, pool: PoolId) {
+        if self.gate.pool_of(route) != pool {
+            self.note(now, || Event::PoolOf(route, pool));
+            self.gate.give_to_pool(now, route, pool);
+        }
+    }
+
     fn declare_services(&mut self, now: Instant, services: Services) {
         self.note(now, || Event::Services(Box::new(services.clone())));
         self.gate.declare_services(now, services);

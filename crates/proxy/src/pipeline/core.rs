@@ -180,7 +180,7 @@ fn rules(params: &Params, backend: &Backend, watcher: Arc<Watcher>) -> Arc<Rules
         balancers: params.listen.proxy_protocol.clone(),
         timeouts: params.timeouts.clone(),
         limits: params.limits.clone(),
-        tunnels: params.upstream.nodes.iter().all(speaks_http1),
+        tunnels: params.upstreams().flat_map(|upstream| &upstream.nodes).all(speaks_http1),
         budget: Arc::clone(&backend.budget),
         watcher,
     })

@@ -45,7 +45,7 @@ impl Core {
         passed: AdmittedRequest,
     ) -> Result<Response<ResponseBody>, ClientGone> {
         let AdmittedRequest { admission, open, unknown, ends, is_new } = passed;
-        let is_call = self.is_call(&parts, context.class);
+        let is_call = self.is_call(&parts, context.class, context.pool);
         let (slot, session, lease, waited) = match admission {
             Some(GateAdmission { slot, session, lease, waited }) => (Some(slot), session, lease, waited),
             None => (None, None, LeaseDue::No, Duration::ZERO),
@@ -76,7 +76,7 @@ impl Core {
             let now = Instant::now();
             let may_stream = may_stream(&parts.method);
             let is_wary = self.backend.uploads.is_wary(now);
-            let upstream = &self.backend.upstream;
+            let upstream = self.backend.upstream(context.pool);
             let needs_all = upstream.wants_whole_bodies() || !body.is_declared() && upstream.needs_length();
             let has_room = self.backend.uploads.has_room(self.keeper.in_flight_max(), now);
             let keeps = if needs_all {
@@ -140,13 +140,20 @@ impl Core {
         let sent = Instant::now();
         // Cancelling a call is part of gRPC: its servers stop. The work on a request that only
         // claims to be a call may go on.
-        let on_client_disconnect =
-            if is_call { OnClientDisconnect::Cancel } else { self.params.on_client_disconnect };
+        let upstream = self.backend.upstream(context.pool);
+        let on_client_disconnect = match self.params.on_client_disconnect {
+            _ if is_call => OnClientDisconnect::Cancel,
+            Some(said) => said,
+            // Such a program only stops when it is killed.
+            None if upstream.runs_once() => OnClientDisconnect::Cancel,
+            None => OnClientDisconnect::Finish,
+        };
         // What waits for its own client says nothing about others.
         let tells_of_others = slot.is_some() && !is_call && !body.is_unfinished();
         let tally = ExchangeInfo {
             sent,
             route: context.class.route(),
+            pool: context.pool,
             on_client_disconnect,
             sender,
             tells_of_others,
@@ -155,7 +162,7 @@ impl Core {
         let client = RequestClient { address, is_secure: connection.peer().is_secure(&parts.headers) };
         let head = RequestHead::of(parts, connection.peer().forwarding(), client);
         let head = if slot.is_none() { head.ungated() } else { head };
-        let sending = self.backend.upstream.send(head, body, None);
+        let sending = upstream.send(head, body, None);
         let mut exchange = Exchange::new(Arc::clone(&self.backend), sending, slot, tally, awaits);
         let head = tokio::select! {
             biased;
@@ -259,16 +266,16 @@ impl Core {
     pub(super) fn learn(&self, method: &Method, path: &str, limit_of: Option<RouteId>) {
         let uses = |route| self.telemetry.route(Some(route)).good_answers();
         let begin = |id| limit_of.map(|share| self.keeper.begin_with_limit_of(id, share));
-        self.table.learn(method, path, Instant::now(), uses, |seat, name| match seat {
+        self.table.learn(method, path, Instant::now(), uses, |seat, pool, name| match seat {
             TableSlot::New(_) => {
-                let id = self.keeper.declare_found(name);
+                let id = self.keeper.declare_found(name, pool);
                 begin(id);
                 self.telemetry.name_route(name, id);
                 tracing::info!(route = name, "route discovered");
                 true
             }
             TableSlot::Of(id) => {
-                let is_free = self.keeper.renew_route(id, name);
+                let is_free = self.keeper.renew_route(id, name, pool);
                 if is_free {
                     begin(id);
                     let before = self.telemetry.rename_route(id, name);

@@ -5,9 +5,9 @@ use crate::backend::Backend;
 use crate::gatekeeper::Gatekeeper;
 use crate::pipeline::Core;
 use crate::telemetry::{Recalled, Telemetry};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use suimon_gate::Knowledge;
 use suimon_params::Params;
@@ -61,8 +61,8 @@ pub(super) fn recall(
     };
     let now = now_unix().as_secs();
     for name in remembered.routes_asked_for(now) {
-        table.remember(name, |_, name| {
-            telemetry.name_route(name, keeper.declare_found(name));
+        table.remember(name, |_, pool, name| {
+            telemetry.name_route(name, keeper.declare_found(name, pool));
         });
     }
     let kinds: Vec<String> = params.sessions.kinds.iter().map(|kind| kind.name.clone()).collect();
@@ -103,7 +103,7 @@ pub(super) struct LearnedStore {
     /// Routes that are there from the first: `other` and the declared ones.
     declared: usize,
     memory: DemandMemory,
-    written: Option<(Knowledge, Option<u32>)>,
+    written: Option<(Knowledge, BTreeMap<String, u32>)>,
     /// How many resident workers were found best.
     workers: LearnedWorkers,
     /// Whether the file was found to be another gateway's.
@@ -126,7 +126,7 @@ impl LearnedStore {
             started,
             nodes: nodes(params),
             kinds: params.sessions.kinds.iter().map(|kind| kind.name.clone()).collect(),
-            declared: 1 + params.routes.declared.len(),
+            declared: 1 + params.routes.declared.len() + params.routes.pools.len(),
             memory: DemandMemory::new(begun.remembered.as_deref()),
             written: None,
             workers,
@@ -143,17 +143,17 @@ impl LearnedStore {
         }
     }
 
-    fn is_written(&self, knowledge: &Knowledge, workers: Option<u32>) -> bool {
-        self.written.as_ref().is_some_and(|(known, found)| known == knowledge && *found == workers)
+    fn is_written(&self, knowledge: &Knowledge, workers: &BTreeMap<String, u32>) -> bool {
+        self.written.as_ref().is_some_and(|(known, found)| known == knowledge && found == workers)
     }
 
     /// Writes, if anything was learned since the last time.
     pub(super) async fn write(&mut self) {
-        let (knowledge, workers) = (self.backend.keeper.knowledge(), self.workers.get());
+        let (knowledge, workers) = (self.backend.keeper.knowledge(), self.workers.all());
         // Without a request nothing was learned: what is in the file is older than its date would
         // say.
         let is_new = knowledge.routes.iter().any(|route| route.came > 0);
-        if self.is_given_up || !is_new || self.is_written(&knowledge, workers) {
+        if self.is_given_up || !is_new || self.is_written(&knowledge, &workers) {
             return;
         }
         let routes = self.backend.telemetry.route_names();
@@ -163,7 +163,7 @@ impl LearnedStore {
         remembered.nodes.clone_from(&self.nodes);
         env!("CARGO_PKG_VERSION").clone_into(&mut remembered.program);
         remembered.started = self.started;
-        remembered.workers = workers;
+        remembered.workers.clone_from(&workers);
         let path = self.path.clone();
         let (own, order) = (self.order.begin(), Arc::clone(&self.order));
         let write = move || order.write(own, || remembered::write(&path, &remembered));
@@ -187,28 +187,40 @@ impl LearnedStore {
     }
 }
 
-/// How many resident workers were found best, in this run or another.
+/// By the name of a pool, how many resident workers were found best, in this run or another.
 #[derive(Clone, Debug, Default)]
-pub(super) struct LearnedWorkers(Arc<AtomicU32>);
+pub(super) struct LearnedWorkers(Arc<Mutex<BTreeMap<String, u32>>>);
 
 impl LearnedWorkers {
-    /// Returns what was found before this run.
-    pub(super) fn of(begun: &StartedWith) -> Self {
-        let workers = begun.remembered.as_ref().and_then(|remembered| remembered.workers);
-        LearnedWorkers(Arc::new(AtomicU32::new(workers.unwrap_or(0))))
+    /// Returns what was found before this run, of the pools that there are now.
+    pub(super) fn of(begun: &StartedWith, params: &Params) -> Self {
+        let mut workers =
+            begun.remembered.as_ref().map(|remembered| remembered.workers.clone()).unwrap_or_default();
+        let pools = || params.upstreams().filter_map(|upstream| upstream.workers.as_ref());
+        workers.retain(|name, _| pools().any(|workers| *workers.pool.name == **name));
+        LearnedWorkers(Arc::new(Mutex::new(workers)))
     }
 
-    pub(super) fn get(&self) -> Option<u32> {
-        Some(self.0.load(Relaxed)).filter(|workers| *workers > 0)
+    pub(super) fn get(&self, pool: &str) -> Option<u32> {
+        self.lock().get(pool).copied()
     }
 
-    pub(super) fn set(&self, workers: u32) {
-        self.0.store(workers, Relaxed);
+    pub(super) fn set(&self, pool: &str, workers: u32) {
+        self.lock().insert(pool.to_owned(), workers);
+    }
+
+    fn all(&self) -> BTreeMap<String, u32> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, u32>> {
+        // Each change is whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 fn nodes(params: &Params) -> Vec<String> {
-    params.upstream.nodes.iter().map(ToString::to_string).collect()
+    params.upstreams().flat_map(|upstream| &upstream.nodes).map(ToString::to_string).collect()
 }
 
 fn now_unix() -> Duration {

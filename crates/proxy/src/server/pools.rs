@@ -2,12 +2,15 @@
 
 use super::Observer;
 use std::{error, fmt};
+use suimon_model::PoolId;
 use suimon_params::upstream::WorkersNodeParams;
 use suimon_pool::{Pool, PoolChange, PoolStatus};
 
 /// A pool, as its operator sees it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PoolReport {
+    /// Which one it is.
+    pub id: PoolId,
     /// How it stands.
     pub status: PoolStatus,
     /// What its workers speak: a word of `pool.kind`.
@@ -47,52 +50,70 @@ impl Observer {
     /// Returns every pool as it stands, with what has happened since the change of this number, which
     /// is left out; they count up from 1, so that 0 leaves none out.
     pub fn pools(&self, since: u64) -> Vec<PoolReport> {
-        let Some((pool, params)) = self.pool() else { return Vec::new() };
-        vec![PoolReport {
+        let backend = self.backend();
+        let report = |(id, pool, params): (PoolId, Pool, WorkersNodeParams)| PoolReport {
+            id,
             status: pool.status(),
             kind: params.pool.kind.word(),
             law: params.size.law.word(),
-            fixed: *self.backend().fixed_size.borrow(),
+            fixed: *backend.fixed_size(id).borrow(),
             most: params.size.most,
             changes: pool.trace(since),
-        }]
+        };
+        self.all_pools().into_iter().map(report).collect()
     }
 
-    /// Does what an operator says to the pool of this name, or to all.
+    /// Does what an operator says to the pool of this name, or to all. Where one of these cannot do
+    /// it, none does.
     ///
     /// # Errors
     /// If there is no such pool, or it cannot have so many workers.
     pub fn command_pool(&self, name: Option<&str>, command: PoolCommand) -> Result<(), PoolError> {
-        let (pool, params) = self.pool().ok_or_else(|| PoolError::NoSuch(Vec::new()))?;
-        let own = &params.pool.name;
-        if name.is_some_and(|name| *name != **own) {
-            return Err(PoolError::NoSuch(vec![own.to_string()]));
+        let (meant, others): (Vec<_>, Vec<_>) = self
+            .all_pools()
+            .into_iter()
+            .partition(|(_, _, params)| name.is_none_or(|name| *name == *params.pool.name));
+        if meant.is_empty() {
+            let names = others.iter().map(|(_, _, params)| params.pool.name.to_string());
+            return Err(PoolError::NoSuch(names.collect()));
         }
-        match command {
-            PoolCommand::Reload => pool.reload(),
-            PoolCommand::Resize(workers) => {
-                let most = params.size.most;
-                if workers.is_some_and(|workers| !(1..=most).contains(&workers)) {
-                    return Err(PoolError::Size(most));
+        if let PoolCommand::Resize(Some(workers)) = command {
+            meant.iter().try_for_each(|(_, pool, params)| has_room(pool, params, workers))?;
+        }
+        let backend = self.backend();
+        for (id, pool, _) in meant {
+            match command {
+                PoolCommand::Reload => pool.reload(),
+                PoolCommand::Resize(workers) => {
+                    let fixed = backend.fixed_size(id);
+                    fixed.send_if_modified(|was| std::mem::replace(was, workers) != workers);
                 }
-                let status = pool.status();
-                let has_room = |fit: &usize| workers.is_some_and(|workers| workers as usize > *fit);
-                // Fewer than there are need no room.
-                if let Some(fit) = status.fit.filter(has_room)
-                    && workers.is_some_and(|workers| workers as usize > status.wanted)
-                {
-                    return Err(PoolError::Memory(fit));
-                }
-                self.backend().fixed_size.send_if_modified(|was| std::mem::replace(was, workers) != workers);
             }
         }
         Ok(())
     }
 
-    fn pool(&self) -> Option<(Pool, WorkersNodeParams)> {
+    fn all_pools(&self) -> Vec<(PoolId, Pool, WorkersNodeParams)> {
         let core = self.gateway.core();
-        let params = core.params().upstream.workers.clone()?;
-        Some((core.backend().upstream.pool()?.clone(), params))
+        let ways = core.backend().upstreams().zip(core.params().upstreams());
+        ways.filter_map(|((id, upstream), params)| {
+            Some((id, upstream.pool()?.clone(), params.workers.clone()?))
+        })
+        .collect()
+    }
+}
+
+/// Returns whether a pool can have so many workers.
+fn has_room(pool: &Pool, params: &WorkersNodeParams, workers: u32) -> Result<(), PoolError> {
+    let most = params.size.most;
+    if !(1..=most).contains(&workers) {
+        return Err(PoolError::Size(most));
+    }
+    let status = pool.status();
+    match status.fit {
+        // Fewer than there are need no room.
+        Some(fit) if workers as usize > fit.max(status.wanted) => Err(PoolError::Memory(fit)),
+        _ => Ok(()),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::backend::Backend;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use suimon_control::{DynamicParams, ResidentParams, ResidentSample, SizeLaw, SizeLawKind};
-use suimon_model::Instant;
+use suimon_model::{Instant, PoolId};
 use suimon_params::pool::{SizeParams, WorkerKind};
 use suimon_params::upstream::WorkersNodeParams;
 use suimon_pool::PoolSample;
@@ -23,15 +23,25 @@ const HELD: &str = "workers that streams and slow clients hold come on top";
 const FIXED: &str = "an operator has fixed the number";
 const GIVEN_BACK: &str = "an operator has given the number back to its law";
 
-/// Tells the gate how many workers are ready, whenever that changes.
-pub(super) async fn tell_gate(backend: Arc<Backend>) {
-    let Some(pool) = backend.upstream.pool() else { return };
-    let mut gated = pool.watch_gated();
+/// Tells the gate how many workers of a pool are ready, whenever that changes.
+///
+/// Nobody waits at the gate for a pool of some routes that is down: its requests are told so. Of the
+/// first pool the gate knows that the application is away.
+pub(super) async fn tell_gate(backend: Arc<Backend>, id: PoolId) {
+    let upstream = backend.upstream(id);
+    let Some(pool) = upstream.pool() else { return };
+    let (mut gated, mut is_up) = (pool.watch_gated(), upstream.watch_up());
     loop {
-        let ready = *gated.borrow_and_update();
-        backend.keeper.workers(u32::try_from(ready).unwrap_or(u32::MAX));
-        // The pool is the backend's, so it is there.
-        if gated.changed().await.is_err() {
+        let (ready, is_up_now) = (*gated.borrow_and_update(), *is_up.borrow_and_update());
+        let is_waited_for = ready > 0 || is_up_now || id == PoolId(0);
+        let ready = is_waited_for.then(|| u32::try_from(ready).unwrap_or(u32::MAX));
+        backend.keeper.workers(id, ready);
+        // Both are the backend's, so they are there.
+        let changed = tokio::select! {
+            changed = gated.changed() => changed,
+            changed = is_up.changed() => changed,
+        };
+        if changed.is_err() {
             return;
         }
     }
@@ -39,9 +49,14 @@ pub(super) async fn tell_gate(backend: Arc<Backend>) {
 
 /// Keeps the number of workers that the law of the pool's size asks for, or that an operator has
 /// fixed. The law begins with the number in `learned`, and leaves there what it finds.
-pub(super) async fn keep_size(backend: Arc<Backend>, params: WorkersNodeParams, learned: LearnedWorkers) {
-    let Some(pool) = backend.upstream.pool().cloned() else { return };
-    let (size, known) = (params.size, learned.get());
+pub(super) async fn keep_size(
+    backend: Arc<Backend>,
+    id: PoolId,
+    params: WorkersNodeParams,
+    learned: LearnedWorkers,
+) {
+    let Some(pool) = backend.upstream(id).pool().cloned() else { return };
+    let (size, known) = (params.size, learned.get(&params.pool.name));
     let runs_once = params.pool.kind == WorkerKind::Cgi;
     let mut law = law_of(size, size.law, known.unwrap_or(2 * size.cores + 1), known.is_some());
     pool.set_wanted(law.wanted() as usize, "so many are started with");
@@ -49,7 +64,7 @@ pub(super) async fn keep_size(backend: Arc<Backend>, params: WorkersNodeParams, 
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (origin, mut before) = (std::time::Instant::now(), ticks.tick().await);
     let mut held = Held::default();
-    let mut orders = backend.fixed_size.subscribe();
+    let mut orders = backend.fixed_size(id).subscribe();
     if orders.borrow().is_some() {
         orders.mark_changed();
     }
@@ -69,7 +84,7 @@ pub(super) async fn keep_size(backend: Arc<Backend>, params: WorkersNodeParams, 
         };
         let passed = tick.duration_since(std::mem::replace(&mut before, tick)).as_secs_f64();
         let sample = pool.sample();
-        let load = backend.keeper.worker_load();
+        let load = backend.keeper.worker_load(id);
         let was_held = held.now();
         // Where a process runs for each request, so many run as the settings say, and no more.
         held.see(if runs_once { 0 } else { sample.ungated });
@@ -89,7 +104,7 @@ pub(super) async fn keep_size(backend: Arc<Backend>, params: WorkersNodeParams, 
             pool.set_wanted(held.beside(law.wanted(), size.most), why);
         }
         if let Some(found) = law.learned() {
-            learned.set(found);
+            learned.set(&params.pool.name, found);
         }
     }
 }

@@ -246,7 +246,7 @@ async fn work_for_a_client_that_left_is_cancelled_where_that_is_wished() {
     for bytes in [GET, PIPELINED] {
         let app = app().await;
         let mut params = params(app.address);
-        params.on_client_disconnect = OnClientDisconnect::Cancel;
+        params.on_client_disconnect = Some(OnClientDisconnect::Cancel);
         let gateway = gateway(params);
         let stream = send(&gateway, bytes.as_bytes()).await;
         until("the application has it", || app.state.held.load(SeqCst) == 1).await;

@@ -370,7 +370,7 @@ async fn a_failing_application_is_told_in_grpc() {
 async fn a_cancelled_call_is_cancelled_at_the_application() {
     let node = node().await;
     let mut params = before(&node);
-    params.on_client_disconnect = OnClientDisconnect::Finish;
+    params.on_client_disconnect = Some(OnClientDisconnect::Finish);
     let gateway = gateway(params);
     let mut client = client(gateway.plain).await;
     // Before the application has answered ...

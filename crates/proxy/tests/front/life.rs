@@ -44,7 +44,7 @@ async fn nothing_is_left_where_connections_are_few_and_work_is_cut_off() {
     let files = Arc::new(certificate("a"));
     let mut params = params(&files);
     params.limits.connections = FEW;
-    params.on_client_disconnect = OnClientDisconnect::Cancel;
+    params.on_client_disconnect = Some(OnClientDisconnect::Cancel);
     nothing_is_left(seed() + 1, files, params, Killed(true)).await;
 }
 

@@ -522,7 +522,7 @@ async fn whatever_clients_do_nothing_of_them_stays() {
     for on_client_disconnect in [OnClientDisconnect::Finish, OnClientDisconnect::Cancel] {
         let app = app().await;
         let mut params = with_slots(&app, 2, &["/echo", "/big", "/sized", "/work"]);
-        params.on_client_disconnect = on_client_disconnect;
+        params.on_client_disconnect = Some(on_client_disconnect);
         params.limits.slow_uploads = 4;
         params.limits.response_buffer_bytes = 256 << 10;
         params.timeouts.body_write = Duration::from_millis(500);

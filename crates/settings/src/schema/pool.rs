@@ -2,16 +2,22 @@
 
 use super::DefaultValue::{Is, Required, Unset};
 use super::{ENTRIES_MAX, Form, GIB, HOUR, MIB, SECOND, Section, key};
-use crate::shape::Shape::{Count, List, Name, Path, Size, Text, Time, UrlPath, Variable, Word};
+use crate::shape::Shape::{Count, List, Name, Path, Route, Size, Text, Time, UrlPath, Variable, Word};
 use suimon_control::SizeLawKind;
 use suimon_params::pool::{POOLS_MAX, WORKERS_MAX, WorkerKind, WorkerListen};
 
 pub(super) const POOL: Section = Section {
     path: "pool",
     form: Form::Repeated(POOLS_MAX),
-    doc: "The application as processes that the gateway starts, gives one request at a time and replaces, instead of upstream.nodes: see docs/pools.md. How many there are is found while running.",
+    doc: "The application, or a part of it, as processes that the gateway starts, gives one request at a time and replaces, instead of upstream.nodes: see docs/pools.md. How many there are is found while running.",
     keys: &[
         key("name", Name, Required { example: "\"shop\"" }, "What status, metrics and the log call it."),
+        key(
+            "routes",
+            List(&Route, ENTRIES_MAX),
+            Is("[]"),
+            "The requests that its workers take, such as [\"* /reports/*\"]; every other goes to the pool without routes, or to upstream.nodes. Routes found from traffic never mix those of two pools.",
+        ),
         key("kind", Word(WorkerKind::CHOICES), Is("\"http\""), "What the workers speak."),
         key(
             "command",

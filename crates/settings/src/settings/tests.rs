@@ -1,7 +1,7 @@
 use super::*;
 use crate::schema;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-use suimon_model::{Duration, Limit};
+use suimon_model::{Duration, Limit, PoolId};
 
 fn parse(text: &str) -> Settings {
     Settings::parse("test.toml", text).unwrap()
@@ -88,7 +88,7 @@ fn what_is_set_reaches_its_room() {
     assert_eq!(proxy.listen.plain, Some("127.0.0.1:0".parse().unwrap()));
     assert_eq!(proxy.listen.tls.as_ref().unwrap().cert, Path::new("c.pem"));
     assert_eq!(proxy.trusted_proxies, [Network { address: "10.0.0.0".parse().unwrap(), prefix: 8 }]);
-    assert_eq!(proxy.on_client_disconnect, OnClientDisconnect::Cancel);
+    assert_eq!(proxy.on_client_disconnect, Some(OnClientDisconnect::Cancel));
     assert_eq!(proxy.sessions.kinds.len(), 2);
     let shopping = &proxy.sessions.kinds[0];
     assert_eq!(shopping.begins[0], RoutePattern { method: Some("POST".into()), path: "/login".into() });
@@ -324,4 +324,74 @@ fn a_recording_is_made_only_where_its_file_is_named() {
         faults.to_string().contains("record.bytes_max = \"1MiB\": must be a size from \"8MiB\""),
         "{faults}"
     );
+}
+
+#[test]
+fn pools_take_the_requests_of_their_routes_and_one_takes_the_rest() {
+    let settings = parse(
+        "[gate]\ncores = 4\n\
+         [[pool]]\nname = \"reports\"\nroutes = [\"* /reports/*\", \"POST /export\"]\ncommand = [\"a\", \"{socket}\"]\n\
+         [[pool]]\nname = \"shop\"\nkind = \"fastcgi\"\ncommand = [\"php-cgi\"]\ndirectory = \"/srv/shop\"\n\
+         [[pool]]\nname = \"old\"\nroutes = [\"* /cgi-bin/*\"]\nkind = \"cgi\"\ndirectory = \"/srv/old\"\n",
+    );
+    let proxy = settings.proxy;
+    let names = |upstream: &UpstreamParams| {
+        upstream.workers.as_ref().map(|workers| workers.pool.name.to_string()).unwrap_or_default()
+    };
+    assert_eq!(proxy.upstreams().map(names).collect::<Vec<_>>(), ["shop", "reports", "old"]);
+    let pools: Vec<_> = proxy.routes.pools.iter().map(|pool| pool.name.as_str()).collect();
+    assert_eq!(pools, ["reports", "old"], "in the same order");
+    assert_eq!(proxy.routes.pools[0].patterns[1].name(), "POST /export");
+    assert_eq!(proxy.gate.finds_workers, [PoolId(0), PoolId(1)], "not how many processes of CGI run");
+    let root = |upstream: &UpstreamParams| match upstream.fastcgi.as_ref().map(|it| &it.mapping) {
+        Some(Mapping::Folder { root, .. }) => root.clone(),
+        _ => String::new(),
+    };
+    assert_eq!(proxy.upstreams().map(root).skip(2).collect::<Vec<_>>(), ["/srv/old"]);
+    assert_eq!(root(&proxy.upstream), "/srv/shop");
+}
+
+#[test]
+fn a_pool_with_routes_stands_beside_nodes() {
+    let settings = parse(
+        "[upstream]\nnodes = [\"http://127.0.0.1:9000\"]\n\
+         [[pool]]\nname = \"reports\"\nroutes = [\"* /reports/*\"]\ncommand = [\"a\", \"{socket}\"]\n",
+    );
+    assert_eq!(settings.proxy.upstream.nodes[0].to_string(), "http://127.0.0.1:9000");
+    assert_eq!(settings.proxy.upstream.workers, None);
+    assert_eq!(settings.proxy.pools[0].nodes[0].to_string(), "pool:reports");
+    assert_eq!(settings.proxy.gate.finds_workers, [PoolId(1)]);
+}
+
+#[test]
+fn requests_that_could_be_for_two_pools_are_refused() {
+    let pool = |name: &str, routes: &str| {
+        format!("[[pool]]\nname = \"{name}\"\nroutes = [{routes}]\ncommand = [\"a\", \"{{socket}}\"]\n")
+    };
+    for (text, words) in [
+        (pool("a", "") + &pool("b", ""), "pool[1].routes = []: must be given"),
+        (pool("a", "\"* /x/*\"") + &pool("a", "\"* /y\""), "pool[1].name = \"a\": must be unlike"),
+        (
+            pool("a", "\"* /x/*\"") + &pool("b", "\"GET /{name}\""),
+            "pool[1].routes = \"GET /{name}\": must be routes that the pool \"a\" has no part of",
+        ),
+        (
+            "[[route]]\nmatch = \"GET /{page}\"\n".to_owned() + &pool("a", "\"* /x/*\""),
+            "pool[0].routes = \"* /x/*\": must be routes that hold all of the declared route \"GET /{page}\"",
+        ),
+        (
+            "[upstream]\nnodes = [\"http://127.0.0.1:9000\"]\n".to_owned() + &pool("a", ""),
+            "upstream.nodes = given: must be left out",
+        ),
+        (pool("a", "\"* /x/*\""), "all pools have routes"),
+        (
+            "[upstream.fastcgi]\nprogram = \"/srv/a.pl\"\n".to_owned()
+                + "[[pool]]\nname = \"a\"\nkind = \"fastcgi\"\ncommand = [\"a\"]\n"
+                + "[[pool]]\nname = \"b\"\nkind = \"cgi\"\nroutes = [\"* /x/*\"]\n",
+            "upstream.fastcgi.program = given: must be left out",
+        ),
+    ] {
+        let faults = faults(&text);
+        assert!(faults.contains(words), "{text}: {faults}");
+    }
 }

@@ -169,7 +169,8 @@ impl Player {
                 self.gate.declare_services(now, *services);
             }
             Event::Lag(lag) => self.gate.handle_lag(lag),
-            Event::Workers(ready) => self.gate.handle_workers(now, ready),
+            Event::Workers(pool, ready) => self.gate.handle_workers(now, pool, ready),
+            Event::PoolOf(route, pool) => self.gate.give_to_pool(now, route, pool),
             Event::Contact(kind, place) => {
                 self.gate.handle_contact(now, kind, place);
                 if let Some(timeline) = &mut counter.timeline {
@@ -304,6 +305,9 @@ pub(super) fn check(event: &Event, routes: usize, kinds: usize) -> Result<(), Re
         }
         Event::LimitOf { route, other } if route.index().max(other.index()) >= routes => {
             impossible("a route that was not declared begins with a limit, or gives one")
+        }
+        Event::PoolOf(route, _) if route.index() >= routes => {
+            impossible("a route that was not declared gets a pool")
         }
         Event::Kind { .. } if kinds >= KINDS_MAX => impossible("there are more kinds than there can be"),
         Event::Adopt(adoption)

@@ -10,7 +10,7 @@ use suimon_gate::{
     Refusal, RouteMode, ServiceParams, ServiceWish, Services, SessionSignal,
 };
 use suimon_line::{Command, Lane, Position};
-use suimon_model::{KindId, Limit, Outcome, RouteId, SessionId, seconds};
+use suimon_model::{KindId, Limit, Outcome, PoolId, RouteId, SessionId, seconds};
 use suimon_record::{Encoder, Event, Header, NAME_BYTES_MAX, SegmentEnd};
 use world::{ROUTES, World, session_of};
 
@@ -389,7 +389,8 @@ fn any_event() -> impl Strategy<Value = Event> {
         }),
         1 => (0usize..3, any::<bool>(), 0u64..900).prop_map(|(mode, split, pause)| Event::Services(Box::new(services(mode, split, pause)))),
         1 => (0u64..90).prop_map(|millis| Event::Lag(Duration::from_millis(millis))),
-        1 => proptest::option::of(0u32..40).prop_map(Event::Workers),
+        1 => (0u32..3, proptest::option::of(0u32..40)).prop_map(|(pool, ready)| Event::Workers(PoolId(pool), ready)),
+        1 => (0u32..2, 0u32..20).prop_map(|(route, pool)| Event::PoolOf(RouteId(route), PoolId(pool))),
         1 => ("[a-z]{1,9}", line).prop_map(|(name, line)| Event::Kind {
             params: KindParams { line, ..KindParams::default() },
             name
@@ -461,7 +462,8 @@ fn recording_of(events: &[(u32, Event)]) -> Vec<u8> {
             Event::Adopt(adoption) => gate.adopt(now, &adoption),
             Event::Services(services) => gate.declare_services(now, *services),
             Event::Lag(lag) => gate.handle_lag(lag),
-            Event::Workers(ready) => gate.handle_workers(now, ready),
+            Event::Workers(pool, ready) => gate.handle_workers(now, pool, ready),
+            Event::PoolOf(route, pool) => gate.give_to_pool(now, route, pool),
             Event::Route { .. } | Event::Kind { .. } | Event::Drain => {}
         }
         while let Some(output) = gate.poll_output() {

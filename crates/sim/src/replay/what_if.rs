@@ -246,7 +246,8 @@ impl<'a> WhatIf<'a> {
             Event::Application(is_up) => other.gate.handle_application(now, is_up),
             Event::Services(services) => other.gate.declare_services(now, *services),
             Event::Lag(lag) => other.gate.handle_lag(lag),
-            Event::Workers(ready) => other.gate.handle_workers(now, ready),
+            Event::Workers(pool, ready) => other.gate.handle_workers(now, pool, ready),
+            Event::PoolOf(route, pool) => other.gate.give_to_pool(now, route, pool),
             Event::Adopt(adoption) => {
                 let params = self.with.in_place_of(&adoption.params, other.segment, now)?;
                 other.gate.adopt(now, &Adoption { params, ..*adoption });

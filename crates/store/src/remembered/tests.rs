@@ -39,7 +39,7 @@ fn remembered() -> Remembered {
         returned: [known(0.25); suimon_control::STAGES],
     };
     Remembered {
-        workers: Some(18),
+        workers: [("shop".to_owned(), 18)].into(),
         program: "9.9.9".to_owned(),
         started: 77,
         nodes: nodes(),

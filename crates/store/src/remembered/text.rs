@@ -6,6 +6,7 @@
 
 use super::{ROUTES_MAX, Remembered, RememberedKind, RememberedRoute};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use suimon_gate::{
     KnownDistribution, KnownKind, KnownMean, KnownRoute, RouteKnowledge, RouteVisits, ServiceTimeStats,
@@ -13,6 +14,7 @@ use suimon_gate::{
 };
 use suimon_model::RouteId;
 use suimon_params::KINDS_MAX;
+use suimon_params::pool::POOLS_MAX;
 
 /// The longest name of a route or a kind, and the most nodes.
 const NAME_MAX: usize = 1024;
@@ -84,7 +86,7 @@ impl Remembered {
             program: name(&text["program"]).ok_or("it does not say who wrote it")?,
             nodes: nodes.iter().map(name).collect::<Option<_>>().ok_or("it names no nodes")?,
             written: text["written"].as_u64().ok_or("it does not say when it was written")?,
-            workers: optional(&text["workers"], workers).ok_or("its number of workers cannot be")?,
+            workers: workers(&text["workers"]),
             routes,
             kinds,
             visits: VisitsKnowledge {
@@ -96,8 +98,11 @@ impl Remembered {
     }
 }
 
-fn workers(it: &Value) -> Option<u32> {
-    it.as_u64().filter(|count| (1..=LIMIT_MAX).contains(count)).map(|count| count as u32)
+/// Returns the numbers of workers. What cannot be one is left out: all else would be lost with it.
+fn workers(it: &Value) -> BTreeMap<String, u32> {
+    let count = |it: &Value| it.as_u64().filter(|count| (1..=LIMIT_MAX).contains(count));
+    let pools = it.as_object().into_iter().flatten().filter(|(name, _)| name.len() <= NAME_MAX);
+    pools.filter_map(|(name, it)| Some((name.clone(), count(it)? as u32))).take(POOLS_MAX).collect()
 }
 
 /// Appends a list of which each entry has a line.

@@ -24,7 +24,7 @@ pub(super) fn changed(recorded: &Params, changes: &[String]) -> Result<Params, S
     }
     let file = Table::from_iter([("gate".to_string(), Value::Table(gate))]);
     match Settings::parse("--with", &file.to_string()) {
-        Ok(settings) => Ok(Params { finds_workers: recorded.finds_workers, ..settings.proxy.gate }),
+        Ok(settings) => Ok(Params { finds_workers: recorded.finds_workers.clone(), ..settings.proxy.gate }),
         Err(faults) => Err(faults.to_string()),
     }
 }
