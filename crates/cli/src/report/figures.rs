@@ -3,6 +3,7 @@
 use super::numbers::{finished, lost};
 use crate::page::{self, LINE_HUES, LINES_MAX};
 use suimon_chart::{Axis, Hue, Plot, Series, Span};
+use suimon_gate::PoolView;
 use suimon_sim::replay::{Bin, RouteLine, Timeline};
 use suimon_statistics::Histogram;
 
@@ -94,6 +95,29 @@ pub(super) fn waiting(timeline: &Timeline) -> Plot {
         .series(Series::line("held", Hue::Amber, of(|bin| bin.gate.held)))
         .series(Series::line("queued", Hue::Purple, of(|bin| bin.gate.queued)))
         .series(Series::line("in service", Hue::Green, of(|bin| bin.gate.in_flight)))
+}
+
+/// Returns the workers of each pool, and how many of them had a request; `None`: none were counted.
+pub(super) fn workers(timeline: &Timeline) -> Option<Plot> {
+    let view = |bin: &Bin, pool: usize| bin.gate.pools.get(pool).copied().unwrap_or_default();
+    let pools = timeline.bins.iter().map(|bin| bin.gate.pools.len()).max().unwrap_or(0);
+    let are_counted = |pool: &usize| timeline.bins.iter().any(|bin| view(bin, *pool).ready.is_some());
+    let counted: Vec<usize> = (0..pools).filter(are_counted).take(LINES_MAX / 2).collect();
+    let plot = over(timeline, "Workers", Axis::new("workers").from(0.0).whole())
+        .describe("The workers of each pool that were ready, and how many of them had a request.");
+    let plot =
+        counted.iter().enumerate().fold(plot, |plot, (index, pool)| {
+            let ready = over_time(timeline, &|bin, _| view(bin, *pool).ready.map_or(f64::NAN, f64::from));
+            let busy = over_time(timeline, &|bin, _| match view(bin, *pool) {
+                PoolView { ready: Some(_), in_flight } => in_flight as f64,
+                PoolView { ready: None, .. } => f64::NAN,
+            });
+            // The recording knows their numbers, not their names.
+            let of = if counted.len() > 1 { format!(" of pool {}", pool + 1) } else { String::new() };
+            plot.series(Series::steps(&format!("ready{of}"), LINE_HUES[2 * index], ready))
+                .series(Series::line(&format!("with a request{of}"), LINE_HUES[2 * index + 1], busy))
+        });
+    (!counted.is_empty()).then_some(plot)
 }
 
 /// Returns the waiting times of admitted requests.

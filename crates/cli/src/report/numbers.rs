@@ -130,6 +130,7 @@ fn bin(bin: &Bin) -> Value {
         "sessions": bin.gate.sessions,
         "queued": bin.gate.queued,
         "in_flight": bin.gate.in_flight,
+        "workers": bin.gate.pools.iter().map(|pool| pool.ready).collect::<Vec<_>>(),
     })
 }
 

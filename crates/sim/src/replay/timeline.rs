@@ -195,6 +195,7 @@ impl Timeline {
             sessions: snapshot.kinds.iter().map(|kind| kind.active).sum(),
             queued: snapshot.routes.iter().map(|route| route.waiting).sum(),
             in_flight: snapshot.in_flight,
+            pools: snapshot.pools,
         };
         for (route, position) in snapshot.routes.iter().zip(&self.route_of) {
             moment.limits[*position] = route.limit;

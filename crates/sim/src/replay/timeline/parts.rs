@@ -1,7 +1,7 @@
 //! Parts of a timeline: bins, the state of the gate at the end of each, and what happened to routes
 //! and visitors.
 
-use suimon_gate::{SessionEnds, Snapshot};
+use suimon_gate::{PoolView, SessionEnds, Snapshot};
 use suimon_model::Record;
 use suimon_statistics::Histogram;
 
@@ -142,6 +142,8 @@ pub struct Moment {
     pub queued: usize,
     /// Requests in the application.
     pub in_flight: usize,
+    /// By pool: its workers, and the requests that they have.
+    pub pools: Vec<PoolView>,
 }
 
 /// What happened to the requests of a route.
