@@ -97,14 +97,15 @@ pub(super) fn waiting(timeline: &Timeline) -> Plot {
         .series(Series::line("in service", Hue::Green, of(|bin| bin.gate.in_flight)))
 }
 
-/// Returns the workers of each pool, and how many of them had a request; `None`: none were counted.
+/// Returns the workers of the first two pools, and how many of them had a request; `None`: none were
+/// counted.
 pub(super) fn workers(timeline: &Timeline) -> Option<Plot> {
     let view = |bin: &Bin, pool: usize| bin.gate.pools.get(pool).copied().unwrap_or_default();
     let pools = timeline.bins.iter().map(|bin| bin.gate.pools.len()).max().unwrap_or(0);
     let are_counted = |pool: &usize| timeline.bins.iter().any(|bin| view(bin, *pool).ready.is_some());
     let counted: Vec<usize> = (0..pools).filter(are_counted).take(LINES_MAX / 2).collect();
     let plot = over(timeline, "Workers", Axis::new("workers").from(0.0).whole())
-        .describe("The workers of each pool that were ready, and how many of them had a request.");
+        .describe("Workers that were ready, of the first two pools, and how many of them had a request.");
     let plot =
         counted.iter().enumerate().fold(plot, |plot, (index, pool)| {
             let ready = over_time(timeline, &|bin, _| view(bin, *pool).ready.map_or(f64::NAN, f64::from));
@@ -113,9 +114,9 @@ pub(super) fn workers(timeline: &Timeline) -> Option<Plot> {
                 PoolView { ready: None, .. } => f64::NAN,
             });
             // The recording knows their numbers, not their names.
-            let of = if counted.len() > 1 { format!(" of pool {}", pool + 1) } else { String::new() };
+            let of = if counted.len() > 1 { format!(", pool {}", pool + 1) } else { String::new() };
             plot.series(Series::steps(&format!("ready{of}"), LINE_HUES[2 * index], ready))
-                .series(Series::line(&format!("with a request{of}"), LINE_HUES[2 * index + 1], busy))
+                .series(Series::line(&format!("busy{of}"), LINE_HUES[2 * index + 1], busy))
         });
     (!counted.is_empty()).then_some(plot)
 }

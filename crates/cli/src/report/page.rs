@@ -237,7 +237,7 @@ fn drawings(page: &mut String, timeline: &Timeline) -> Result {
         page::section(page, title, words, &half(&plot))?;
     }
     if let Some(plot) = figures::workers(timeline) {
-        let words = "Those that were ready, and how many of them had a request.";
+        let words = "Those that were ready, of the first two pools, and how many of them had a request.";
         page::section(page, "How many workers there were", words, &half(&plot))?;
     }
     page.push_str("</div>\n");
