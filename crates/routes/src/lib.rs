@@ -205,13 +205,13 @@ impl Table {
         SHARES + self.declared.len() + self.pools.len()
     }
 
-    /// Returns what a request is. However its path is spelled, it belongs to the route that the
-    /// most lenient server would read in it.
-    pub fn classify(&self, method: &Method, path: &str, query: Option<&str>) -> Class {
+    #[cfg(test)]
+    fn classify(&self, method: &Method, path: &str, query: Option<&str>) -> Class {
         self.classify_at_pool(method, path, query).0
     }
 
-    /// Returns what a request is, as [`Table::classify`] does, and whose workers it is for.
+    /// Returns what a request is, and whose workers it is for. However its path is spelled, it belongs
+    /// to the route that the most lenient server of that pool would read in it.
     pub fn classify_at_pool(&self, method: &Method, path: &str, query: Option<&str>) -> (Class, PoolId) {
         // Declared first: an operator who declares a static file as a route wants it gated.
         if let Some(at) = self.declared_for(method, path, query) {
