@@ -9,7 +9,6 @@ use common::{Gateway, Ran, file, get, run, try_get, until};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::time::{Duration, Instant};
 
 const PAGE: &str = r"<?php
 if (isset($_GET['ms'])) usleep(1000 * (int)$_GET['ms']);
@@ -96,6 +95,20 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
+/// Starts a gateway before a server of somebody else's, with a pool for `/reports`. `more`: other
+/// settings.
+fn beside(node: &str, more: &str) -> Site {
+    let folder = folder();
+    let path = folder.path().display();
+    let user = if suimon_process::user_id() == 0 { "user = \"nobody\"\n" } else { "" };
+    let text = format!(
+        "[upstream]\nnodes = [\"http://{node}\"]\n{more}[[pool]]\nname = \"reports\"\nroutes = [\"* /reports/*\"]\n\
+         command = [\"python3\", \"{path}/reports.py\", \"{{socket}}\"]\nsockets = \"{path}/sockets\"\n{user}"
+    );
+    let settings = file(&folder, "suimon.toml", &text);
+    Site { gateway: Gateway::start(&["--config", &settings, "--learned", "none"]), folder }
+}
+
 fn settings(folder: &tempfile::TempDir, reports: &str) -> String {
     let path = folder.path().display();
     let user = if suimon_process::user_id() == 0 { "user = \"nobody\"\n" } else { "" };
@@ -149,18 +162,16 @@ fn a_pool_without_free_workers_makes_nobody_else_wait() {
     site.until_ready("reports", 1);
     site.until_ready("pages", 2);
     let clients = site.gateway.clients;
-    let slow: Vec<_> = (0..3)
+    let slow: Vec<_> = (0..2)
         .map(|_| {
-            std::thread::spawn(move || try_get(clients, "/reports/slow?ms=1500").map(|(status, _)| status))
+            std::thread::spawn(move || try_get(clients, "/reports/slow?ms=4000").map(|(status, _)| status))
         })
         .collect();
     until("the only worker is busy", || site.state("reports")["busy"] == 1);
-    let begun = Instant::now();
     for _ in 0..20 {
         assert_eq!(site.of("/"), "php");
     }
     assert_eq!(site.state("reports")["busy"], 1, "all this while");
-    assert!(begun.elapsed() < Duration::from_millis(4500), "three of these take as long");
     for answer in slow {
         assert_eq!(answer.join().unwrap().unwrap(), 200, "one after the other");
     }
@@ -194,24 +205,11 @@ fn a_pool_that_is_down_takes_no_other_with_it() {
 
 #[test]
 fn what_takes_the_rest_is_the_application() {
-    let folder = folder();
-    let path = folder.path().display();
-    let user = if suimon_process::user_id() == 0 { "user = \"nobody\"\n" } else { "" };
     // Nobody listens there.
-    let nobody = "127.0.0.1:1";
-    let settings = file(
-        &folder,
-        "suimon.toml",
-        &format!(
-            "[upstream]\nnodes = [\"http://{nobody}\"]\n[upstream.health]\ninterval = \"1s\"\ndown_after = 1\n\
-             [[pool]]\nname = \"reports\"\nroutes = [\"* /reports/*\"]\n\
-             command = [\"python3\", \"{path}/reports.py\", \"{{socket}}\"]\nsockets = \"{path}/sockets\"\n{user}"
-        ),
-    );
-    let gateway = Gateway::start(&["--config", &settings, "--learned", "none"]);
-    let site = Site { gateway, folder };
+    let site = beside("127.0.0.1:1", "[upstream.health]\ninterval = \"1s\"\ndown_after = 1\n");
+    until("a pool has workers", || site.state("reports")["ready"].as_u64() > Some(0));
     until("the gateway is not ready", || get(site.gateway.admin, "/readyz").0 == 503);
-    assert!(site.state("reports")["ready"].as_u64() > Some(0), "though a pool has workers");
+    assert!(site.state("reports")["ready"].as_u64() > Some(0), "it has them still");
     site.gateway.process.finish();
 }
 
@@ -262,8 +260,6 @@ fn each_pool_begins_with_the_number_that_was_found_for_it() {
 
 #[test]
 fn a_pool_stands_beside_a_server_of_somebody_else() {
-    let folder = folder();
-    let path = folder.path().display();
     let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = server.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -279,17 +275,7 @@ fn a_pool_stands_beside_a_server_of_somebody_else() {
             });
         }
     });
-    let user = if suimon_process::user_id() == 0 { "user = \"nobody\"\n" } else { "" };
-    let settings = file(
-        &folder,
-        "suimon.toml",
-        &format!(
-            "[upstream]\nnodes = [\"http://{address}\"]\n[[pool]]\nname = \"reports\"\nroutes = [\"* /reports/*\"]\n\
-             command = [\"python3\", \"{path}/reports.py\", \"{{socket}}\"]\nsockets = \"{path}/sockets\"\n{user}"
-        ),
-    );
-    let gateway = Gateway::start(&["--config", &settings, "--learned", "none"]);
-    let site = Site { gateway, folder };
+    let site = beside(&address.to_string(), "");
     until("both answer", || {
         let begins = |path, word| matches!(try_get(site.gateway.clients, path), Ok((200, page)) if page.starts_with(word));
         begins("/", "node") && begins("/reports/x", "python")
