@@ -31,13 +31,12 @@ impl RoutePattern {
     /// Returns whether every request that belongs to `other` belongs to this one, too.
     pub fn covers(&self, other: &RoutePattern) -> bool {
         let (own, other) = (Pattern::new(self), Pattern::new(other));
-        let folded = |pattern: &Pattern| pattern.method.as_ref().map(folded);
         let begins_alike = own.segments.iter().zip(&other.segments).all(|(own, other)| match own {
             Some(_) => own == other,
             None => true,
         });
         let (length, others) = (own.segments.len(), other.segments.len());
-        (own.method.is_none() || folded(&own) == folded(&other))
+        (own.method.is_none() || own.method == other.method)
             && begins_alike
             && if own.any_rest { others >= length } else { others == length && !other.any_rest }
     }
@@ -45,13 +44,12 @@ impl RoutePattern {
     /// Returns whether some request belongs to both.
     pub fn overlaps(&self, other: &RoutePattern) -> bool {
         let (own, other) = (Pattern::new(self), Pattern::new(other));
-        let folded = |pattern: &Pattern| pattern.method.as_ref().map(folded);
         let is_alike = own.segments.iter().zip(&other.segments).all(|(own, other)| match (own, other) {
             (Some(own), Some(other)) => own == other,
             _ => true,
         });
         let (length, others) = (own.segments.len(), other.segments.len());
-        (own.method.is_none() || other.method.is_none() || folded(&own) == folded(&other))
+        (own.method.is_none() || other.method.is_none() || own.method == other.method)
             && is_alike
             && (length >= others || own.any_rest)
             && (length <= others || other.any_rest)
@@ -78,7 +76,8 @@ impl Pattern {
     pub fn new(pattern: &RoutePattern) -> Self {
         let method = pattern.method.as_ref().map(|name| {
             // An invalid name becomes a method no client can send.
-            Method::from_bytes(name.as_bytes()).unwrap_or_else(|_| Method::from_bytes(b"-").expect("a token"))
+            let method = Method::from_bytes(name.as_bytes());
+            folded(&method.unwrap_or_else(|_| Method::from_bytes(b"-").expect("a token")))
         });
         let mut segments: Vec<Option<Box<str>>> = Vec::new();
         let mut any_rest = false;
@@ -106,7 +105,7 @@ impl Pattern {
         &self.segments
     }
 
-    /// Returns whether a request belongs to the set. `GET` includes `HEAD`.
+    /// Returns whether a request belongs to the set. `GET` includes `HEAD`, and is included in it.
     pub fn matches(&self, method: &Method, path: &str) -> bool {
         self.matches_by(method, path, |own, segment| own == segment)
     }

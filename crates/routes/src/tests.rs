@@ -66,6 +66,15 @@ fn identifiers_become_one_segment() {
 }
 
 #[test]
+fn a_route_declared_for_head_is_that_of_get() {
+    let table = table(&[written("HEAD /status")], 10);
+    for method in [Method::HEAD, Method::GET] {
+        assert_eq!(table.classify(&method, "/status", None).route().map(row), Some(1), "{method}");
+    }
+    assert!(is_unknown(table.classify(&Method::POST, "/status", None)));
+}
+
+#[test]
 fn routes_differ_by_method_but_head_is_get() {
     let table = table(&[], 10);
     learn(&table, "/cart");
@@ -596,6 +605,7 @@ fn patterns_overlap_where_some_request_belongs_to_both() {
         ("* /a/*", "GET /b", false),
         ("GET /a", "POST /a", false),
         ("GET /a", "HEAD /a", true),
+        ("HEAD /a", "HEAD /a", true),
         ("GET /{x}", "GET /a", true),
         ("GET /{x}", "GET /a/b", false),
         ("GET /{x}/b", "GET /a/{y}", true),
