@@ -166,7 +166,7 @@ async fn serve_parts(
     let response = last_if(close, answered?);
     yield_to_coalesce_writes().await;
     if !is_of_room {
-        core.telemetry.route(class.route()).answered(error_response::status(&response));
+        core.telemetry.route(context.class.route()).answered(error_response::status(&response));
     }
     Ok(response.map(|body| body.keeping(busy)))
 }
@@ -258,8 +258,21 @@ impl Core {
             }
             // The time the client took to send is no wait of ours.
             context.arrived = Instant::now();
+            self.classify_again(parts, context);
         }
         Ok(())
+    }
+
+    /// Finds the route of a request that was still being sent: its own may have been given to
+    /// another path meanwhile, even to one of another pool.
+    fn classify_again(&self, parts: &request::Parts, context: &mut RequestContext) {
+        if matches!(context.class, Class::Known(_)) {
+            let (class, _) = self.table.classify_at_pool(&parts.method, parts.uri.path(), parts.uri.query());
+            // What the gate was to be asked for does not pass it in the end.
+            if !matches!(class, Class::Ungated(_)) {
+                context.class = class;
+            }
+        }
     }
 }
 
