@@ -94,7 +94,7 @@ fn judge_suimon(page: &Page, language: &str) -> Vec<Claim> {
         }
     }
     for load in loads {
-        let done = |server| under(page, server, load, |cell| cell.completed_per_s);
+        let done = |server| under(page, server, load, share_answered);
         let Some(ours) = done(Server::Suimon { known: true }) else { continue };
         let most = |of: fn(&Server) -> bool| {
             let some = servers(page.cells.iter().map(|cell| cell.server)).into_iter().filter(of);
@@ -103,7 +103,7 @@ fn judge_suimon(page: &Page, language: &str) -> Vec<Claim> {
         let words = load.words();
         if let Some(best) = most(|server| matches!(server, Server::Fixed(_))) {
             claims.push(Claim::new(
-                format!("{language}, {words}: Suimon completes at least {SUIMON_MIN} of what the best fixed number does: {ours:.1} and {best:.1} per second"),
+                format!("{language}, {words}: Suimon completes at least {SUIMON_MIN} of what the best fixed number does: {ours:.3} and {best:.3} of what is asked for"),
                 ours >= SUIMON_MIN * best,
             ));
         }
@@ -112,12 +112,18 @@ fn judge_suimon(page: &Page, language: &str) -> Vec<Claim> {
         };
         if let Some(other) = most(untuned) {
             claims.push(Claim::new(
-                format!("{language}, {words}: no server that nobody has tuned completes more than Suimon: {other:.1} and {ours:.1} per second"),
+                format!("{language}, {words}: no server that nobody has tuned completes more than Suimon: {other:.3} and {ours:.3} of what is asked for"),
                 other <= ours,
             ));
         }
     }
     claims
+}
+
+/// Returns what is completed of what is asked for, at most 1: more than that is the queue of the
+/// uncounted time before, which who had none cannot complete.
+fn share_answered(cell: &Cell) -> f64 {
+    (cell.completed_per_s / cell.offered_per_s.max(1e-9)).min(1.0)
 }
 
 pub(super) fn tables(data: &Data) -> String {
