@@ -85,6 +85,43 @@ while (my $request = CGI::Fast->new) {
 }
 "#;
 
+/// A worker that tells on which of its connections a request came, the how many-th it was there, and
+/// whether the connection is to be kept. With an argument it closes it all the same.
+const COUNTING: &str = r#"
+use strict;
+use warnings;
+open(my $listener, '+<&=', 0) or die $!;
+
+sub take {
+    my ($stream, $length) = @_;
+    my $bytes = '';
+    while (length $bytes < $length) {
+        sysread($stream, $bytes, $length - length $bytes, length $bytes) or return undef;
+    }
+    return $bytes;
+}
+
+my $connections = 0;
+while (accept(my $stream, $listener)) {
+    $connections++;
+    my ($served, $keeps) = (0, 0);
+    while (defined(my $header = take($stream, 8))) {
+        my (undef, $kind, $request, $length, $padding) = unpack('CCnnC', $header);
+        my $content = take($stream, $length);
+        take($stream, $padding);
+        my $say = sub { syswrite($stream, pack('CCnnCC', 1, $_[0], $request, length $_[1], 0, 0) . $_[1]) };
+        (undef, $keeps) = unpack('nC', $content) if $kind == 1;
+        $say->(10, '') if $kind == 9;
+        next if $kind != 5 || $length > 0;
+        $served++;
+        $say->(6, "Content-Type: text/plain\r\n\r\n$connections $served $keeps");
+        $say->(3, pack('NCxxx', 0, 0));
+        last if !$keeps || @ARGV;
+    }
+    close $stream;
+}
+"#;
+
 /// PHP, a folder of programs, and a gateway before it.
 struct Site {
     gateway: Gateway,
@@ -380,19 +417,24 @@ fn more_requests_than_children_of_php_fpm_are_all_answered_without_settings() {
     site.gateway.process.finish();
 }
 
-#[test]
-fn requests_pass_between_browsers_and_a_worker_in_perl() {
+/// Starts a gateway with a pool of one worker in Perl, which gets these arguments.
+fn with_perl(program: &str, arguments: &str) -> (Gateway, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let worker = file(&folder, "worker.pl", PERL);
+    let worker = file(&folder, "worker.pl", program);
     let path = folder.path().display();
     let user = if suimon_process::user_id() == 0 { "user = \"nobody\"\n" } else { "" };
     let settings = format!(
         "[upstream.fastcgi]\nprogram = \"{worker}\"\n[[pool]]\nname = \"perl\"\nkind = \"fastcgi\"\n\
-         command = [\"perl\", \"{worker}\"]\nsize_law = \"fixed\"\nworkers = 1\nsockets = \"{path}/sockets\"\n{user}"
+         command = [\"perl\", \"{worker}\"{arguments}]\nsize_law = \"fixed\"\nworkers = 1\nsockets = \"{path}/sockets\"\n{user}"
     );
     let settings = file(&folder, "suimon.toml", &settings);
-    let gateway = Gateway::start(&["--config", &settings, "--learned", "none"]);
+    (Gateway::start(&["--config", &settings, "--learned", "none"]), folder)
+}
+
+#[test]
+fn requests_pass_between_browsers_and_a_worker_in_perl() {
+    let (gateway, _folder) = with_perl(PERL, "");
     let clients = gateway.clients;
 
     let first =
@@ -414,6 +456,35 @@ fn requests_pass_between_browsers_and_a_worker_in_perl() {
     let process = |page: &str| page.lines().last().unwrap().split(' ').next().unwrap().to_owned();
     assert_eq!(process(&last), process(&first), "one process answers all");
     assert!(last.contains(" 5 GET /"), "{last}");
+    gateway.process.finish();
+}
+
+#[test]
+fn connections_to_own_workers_are_kept_for_what_may_be_sent_again() {
+    let (gateway, _folder) = with_perl(COUNTING, "");
+    let page = || get(gateway.clients, "/").1;
+    let post = b"POST / HTTP/1.1\r\nHost: shop\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi";
+    // The first one is that of the ready check.
+    assert_eq!([page(), page(), page()], ["2 1 1", "2 2 1", "2 3 1"]);
+    let answer = ask(gateway.clients, post);
+    assert!(answer.ends_with("3 1 1"), "nobody knows when a worker closes a kept one: {answer}");
+    assert_eq!(page(), "3 2 1", "its connection serves the next");
+    gateway.process.finish();
+}
+
+#[test]
+fn a_worker_that_closes_its_connections_is_soon_not_asked_to_keep_them() {
+    let (gateway, _folder) = with_perl(COUNTING, ", \"closes\"");
+    let mut asked = 0;
+    loop {
+        let (status, page) = get(gateway.clients, "/");
+        assert_eq!(status, 200, "{page}");
+        if page.ends_with(" 1 0") {
+            break;
+        }
+        asked += 1;
+        assert!(asked < 20, "{page}");
+    }
     gateway.process.finish();
 }
 

@@ -144,6 +144,7 @@ fn a_reload_and_a_resize_under_load_replace_all_and_fail_no_request() {
     assert_eq!(site.pool(&["resize", "2", "shop"]).code, Some(0));
     let fewer = site.wait_for_workers(2);
     assert_eq!((fewer.pool.fixed, fewer.pool.wanted), (Some(2), 2));
+    assert_eq!(fewer.pool.totals.kills, 0, "an idle one hears that it is to end: {fewer:?}");
     let moved = fewer.pool.last_move.unwrap();
     assert_eq!(
         (moved.old, moved.new, moved.reason.as_deref()),

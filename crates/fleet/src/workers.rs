@@ -343,6 +343,11 @@ impl Workers {
         self.totals
     }
 
+    /// Returns whether a worker is ready and has no request.
+    pub fn is_idle(&self, id: WorkerId) -> bool {
+        self.table.of(id).is_some_and(|worker| worker.state == State::Idle)
+    }
+
     /// Returns the most workers that were busy at once since the last call.
     pub fn take_busy_max(&mut self) -> usize {
         std::mem::replace(&mut self.busy_max, self.table.count().busy)

@@ -1,15 +1,14 @@
 //! The right to use a worker for one request.
 
-use super::Pool;
-use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use super::{Kept, Pool};
 use std::sync::Arc;
 use suimon_fleet::workers::{Release, WorkerId};
 use suimon_params::upstream::NodeAddress;
 
 /// An idle worker, taken for one request.
 ///
-/// It ends in exactly one way: [`Lease::done`], [`Lease::stuck`], or by being dropped, which says
-/// that the request was cancelled. The worker may go on with a cancelled request for as long as it
+/// It ends in exactly one way: [`Lease::done`] or [`Lease::done_keeping`], [`Lease::stuck`], or by
+/// being dropped, which says that the request was cancelled. The worker may go on with a cancelled request for as long as it
 /// likes. It is given nothing else until it says that it is idle, and ends if it does not say so in
 /// time. So no worker is lost, whatever becomes of the request.
 #[must_use = "dropping this says that the request was cancelled"]
@@ -18,12 +17,13 @@ pub struct Lease {
     worker: WorkerId,
     address: Arc<NodeAddress>,
     deaths: u64,
-    how: Release,
+    /// `None`: it has ended.
+    how: Option<Release>,
 }
 
 impl Lease {
     pub(super) fn new(pool: Pool, worker: WorkerId, address: Arc<NodeAddress>, deaths: u64) -> Self {
-        Lease { pool, worker, address, deaths, how: Release::Cancelled }
+        Lease { pool, worker, address, deaths, how: Some(Release::Cancelled) }
     }
 
     /// Returns where the worker listens.
@@ -47,13 +47,12 @@ impl Lease {
 
     /// Returns whether the worker's process lives: the pool hears of a death a moment later.
     pub fn is_alive(&self) -> bool {
-        let Some(pid) = self.pool.state().processes.get(&self.worker).map(|process| process.pid) else {
-            return false;
-        };
-        let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return false };
-        // Whoever is dead is not reaped by looking.
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
-        matches!(waitid(WaitId::Pid(pid), options), Ok(None))
+        self.pool.is_alive(self.worker)
+    }
+
+    /// Takes the connection that was left with the worker, if any: see [`Lease::done_keeping`].
+    pub fn take_kept(&self) -> Option<Kept> {
+        self.pool.state().processes.get_mut(&self.worker)?.kept.take()
     }
 
     /// Says that from now on nobody counts the request among those that are let in, although the
@@ -64,18 +63,35 @@ impl Lease {
 
     /// Gives the worker back: its answer was read to the end.
     pub fn done(mut self) {
-        self.how = Release::Done;
+        self.how = Some(Release::Done);
+    }
+
+    /// As [`Lease::done`], and leaves an open connection with the worker for its next request. It is
+    /// dropped before the worker is told to end.
+    pub fn done_keeping(mut self, connection: Kept) {
+        self.how = None;
+        // What nobody will use is closed outside of the lock.
+        let (worker, mut kept) = (self.worker, Some(connection));
+        self.pool.change(|state, now| {
+            state.release(now, worker, Release::Done);
+            if state.workers.is_idle(worker)
+                && let Some(process) = state.processes.get_mut(&worker)
+            {
+                process.kept = kept.take();
+            }
+        });
     }
 
     /// Says that the worker did not answer in time: it ends, as nobody knows what it does.
     pub fn stuck(mut self) {
-        self.how = Release::Stuck;
+        self.how = Some(Release::Stuck);
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        let (worker, how) = (self.worker, self.how);
-        self.pool.change(|state, now| state.release(now, worker, how));
+        if let Some(how) = self.how.take() {
+            self.pool.change(|state, now| state.release(now, self.worker, how));
+        }
     }
 }

@@ -46,6 +46,8 @@ pub use view::{PoolSample, PoolStatus, WorkerStatus};
 use memory::Look;
 use memory::process::ProcessMemory;
 use runs::Runs;
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -98,11 +100,16 @@ struct State {
     down_since: Option<Instant>,
 }
 
+/// An open connection to a worker, of whatever its user makes them.
+pub type Kept = Box<dyn Any + Send>;
+
 /// A worker's process.
 struct Process {
     pid: u32,
     address: Arc<NodeAddress>,
     memory: Option<ProcessMemory>,
+    /// A connection to it that is open while it is idle.
+    kept: Option<Kept>,
 }
 
 impl Pool {
@@ -216,6 +223,17 @@ impl Pool {
             async { while self.state().processes.contains_key(&worker) && counts.changed().await.is_ok() {} };
         // Who lives on is waited for in vain.
         let _ = tokio::time::timeout(within, ended).await;
+    }
+
+    /// Returns whether a worker's process lives.
+    pub fn is_alive(&self, worker: WorkerId) -> bool {
+        let pid = self.state().processes.get(&worker).map(|process| process.pid);
+        let Some(pid) = pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw) else {
+            return false;
+        };
+        // Whoever is dead is not reaped by looking.
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        matches!(waitid(WaitId::Pid(pid), options), Ok(None))
     }
 
     /// Returns how many workers have ended unasked since the pool began, at their start or later.

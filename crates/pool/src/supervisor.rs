@@ -268,6 +268,9 @@ where
         if let Some(phase) = self.phases.get(&id) {
             phase.send_replace(Phase::Ends);
         }
+        // One that waits for a request on it hears of no signal.
+        let kept = self.pool.state().processes.get_mut(&id).and_then(|process| process.kept.take());
+        drop(kept);
         self.keeper.order(Order::Signal(id, signal));
     }
 
@@ -288,7 +291,7 @@ where
         match report {
             Report::Started { id, pid, address, stderr } => {
                 let address = Arc::new(address);
-                let process = Process { pid, address: Arc::clone(&address), memory: None };
+                let process = Process { pid, address: Arc::clone(&address), memory: None, kept: None };
                 self.pool.state().processes.insert(id, process);
                 self.listen_to(id, stderr);
                 self.ask(id, address, Event::Ready(id));

@@ -164,16 +164,18 @@ impl UpstreamBody {
     /// The response is complete: returns a reusable connection to the pool, and frees the request's
     /// place at the node.
     fn end(&mut self) {
-        if let Some(guard) = &mut self.guard {
-            guard.done();
+        let state = std::mem::replace(&mut self.state, BodySource::Over);
+        let Some(mut guard) = self.guard.take() else { return };
+        match state {
+            BodySource::Http1(connection) if connection.is_at_rest() => guard.put_back(connection),
+            BodySource::FastCgi(mut connection) => {
+                if connection.rest() {
+                    guard.done_keeping(connection);
+                }
+            }
+            _ => {}
         }
-        if let BodySource::Http1(connection) = std::mem::replace(&mut self.state, BodySource::Over)
-            && let Some(guard) = &self.guard
-            && connection.is_at_rest()
-        {
-            guard.put_back(connection);
-        }
-        self.guard = None;
+        guard.done();
     }
 
     fn fail(&mut self, kind: UpstreamErrorKind, detail: &'static str) -> UpstreamError {

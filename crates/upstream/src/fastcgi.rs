@@ -1,8 +1,9 @@
 //! One FastCGI connection, driven by its caller, and what the worker at its other end is told.
 //!
-//! As with HTTP/1.1 a connection has no task of its own, and a dropped request closes it. It carries
-//! one request: a connection that is kept open occupies one worker of php-fpm for good, and requests
-//! on others would wait for it.
+//! As with HTTP/1.1 a connection has no task of its own, and a dropped request closes it. To a worker
+//! of a pool, which nobody else asks, it is kept open for the next request. To somebody else's server
+//! it carries one request: an open connection occupies one worker of php-fpm for good, and requests on
+//! others would wait for it.
 
 use super::answer::{self, Expected, bad_response};
 use super::connect::Stream;
@@ -25,7 +26,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use suimon_fastcgi::environment::{self, About};
 use suimon_fastcgi::head;
 use suimon_fastcgi::request::{Environment, begin, stdin};
@@ -119,9 +120,13 @@ impl<'a> Call<'a> {
     }
 }
 
-/// An open FastCGI connection, for one request.
+/// An open FastCGI connection, for one request at a time.
 pub(super) struct FastCgi {
     wire: Wire,
+    /// Whether the worker is told to keep it open.
+    keeps: bool,
+    /// When its last request was over, if it has had any.
+    idle_since: Option<Instant>,
     head_max: usize,
     decoder: Decoder,
     /// What the program wrote: until its head is complete, and then what followed it.
@@ -144,6 +149,8 @@ impl FastCgi {
     pub(super) fn new(stream: Stream, node: &NodeParams, head_max: usize, timeout: Duration) -> Box<Self> {
         Box::new(FastCgi {
             wire: Wire::new(stream, timeout),
+            keeps: false,
+            idle_since: None,
             head_max,
             decoder: Decoder::default(),
             written: BytesMut::new(),
@@ -151,6 +158,44 @@ impl FastCgi {
             expected: Expected::All,
             stderr: Stderr { node: node.clone(), text: vec![], is_quiet: false },
         })
+    }
+
+    /// Lets the worker keep the connection open behind each request.
+    pub(super) fn keep(&mut self) {
+        self.keeps = true;
+    }
+
+    /// Returns whether it has had a request.
+    pub(super) fn was_used(&self) -> bool {
+        self.idle_since.is_some()
+    }
+
+    /// Returns whether the worker has neither closed it nor sent anything unasked. Leaves no task's
+    /// waker registered.
+    pub(super) fn is_open(&mut self) -> bool {
+        self.wire.is_quiet()
+    }
+
+    /// Returns whether it was idle for `age`.
+    pub(super) fn is_stale(&self, age: Duration) -> bool {
+        self.idle_since.is_some_and(|since| since.elapsed() >= age)
+    }
+
+    /// Makes it ready for another request, if this one is over and the worker keeps it open; returns
+    /// whether it is.
+    pub(super) fn rest(&mut self) -> bool {
+        let is_at_rest = self.keeps
+            && self.is_over()
+            && self.decoder.is_over()
+            && self.wire.outgoing.is_sent()
+            && self.wire.read.bytes.is_empty();
+        if is_at_rest {
+            self.stderr.tell();
+            self.wire.rest();
+            (self.decoder, self.searched, self.expected) = (Decoder::default(), 0, Expected::All);
+            self.idle_since = Some(Instant::now());
+        }
+        is_at_rest
     }
 
     /// Keeps what the worker writes to its standard error out of the log.
@@ -176,7 +221,8 @@ impl FastCgi {
         timeout: Duration,
     ) -> Result<response::Parts, Failed> {
         let left = call.length.map_or(Left::Buffered, Left::Records);
-        self.wire.begin(timeout, (body, left), |text| write_head(text, head, programs, call, host));
+        let write = |text: &mut Vec<u8>| write_head(text, head, (programs, call), host, self.keeps);
+        self.wire.begin(timeout, (body, left), write);
         let method = &head.parts.method;
         wire::answer(self, |own| &mut own.wire, progress, |own, cx| own.poll_answer(cx, method)).await
     }
@@ -282,16 +328,22 @@ impl Stderr {
         let room = STDERR_MAX - self.text.len();
         self.text.extend_from_slice(&piece[..piece.len().min(room)]);
     }
-}
 
-impl Drop for Stderr {
-    fn drop(&mut self) {
-        let text = String::from_utf8_lossy(&self.text);
+    /// Logs what there is, and forgets it.
+    fn tell(&mut self) {
+        let text = std::mem::take(&mut self.text);
+        let text = String::from_utf8_lossy(&text);
         let text = text.trim();
         if !text.is_empty() && !self.is_quiet {
             // Quoted: it may repeat what a client has sent.
             tracing::warn!(node = %self.node, "a worker wrote to its standard error: {text:?}");
         }
+    }
+}
+
+impl Drop for Stderr {
+    fn drop(&mut self) {
+        self.tell();
     }
 }
 
@@ -311,11 +363,11 @@ impl std::error::Error for NoHead {}
 fn write_head(
     text: &mut Vec<u8>,
     head: &RequestHead,
-    programs: &Programs,
-    call: &Call<'_>,
+    (programs, call): (&Programs, &Call<'_>),
     host: &HeaderValue,
+    keeps: bool,
 ) {
-    text.extend_from_slice(&begin(false));
+    text.extend_from_slice(&begin(keeps));
     programs.environment(head, call, host).write(text);
     if call.length.is_none() {
         text.extend_from_slice(&stdin(0));

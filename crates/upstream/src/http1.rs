@@ -29,13 +29,10 @@ use encode::write_head;
 use http::response;
 use http::{HeaderValue, Method};
 use http_body::{Body as _, Frame, SizeHint};
-use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
-use tokio::task::unconstrained;
 
 /// The most interim responses, such as `103 Early Hints`, that are skipped before the response
 /// itself.
@@ -77,11 +74,7 @@ impl Http1 {
     /// Returns whether the node has neither closed the connection nor sent anything unasked. Leaves
     /// no task's waker registered.
     pub(super) fn is_open(&mut self) -> bool {
-        let mut nobody = Context::from_waker(Waker::noop());
-        // Outside the task's cooperative budget: if that is spent, a closed connection would look
-        // open.
-        let read = pin!(unconstrained(poll_fn(|cx| self.wire.poll_read(cx))));
-        read.poll(&mut nobody).is_pending()
+        self.wire.is_quiet()
     }
 
     /// Returns whether request and response are complete and the connection is ready for another
@@ -103,8 +96,7 @@ impl Http1 {
     /// Notes that the connection is idle from now on.
     pub(super) fn note_idle(&mut self) {
         self.idle_since = Instant::now();
-        self.wire.silence.rest();
-        self.wire.read.rest();
+        self.wire.rest();
     }
 
     /// Sends a request and returns the head of the response; the body follows over this connection.

@@ -60,7 +60,7 @@ pub use view::UpstreamNodeView;
 
 use bytes::Bytes;
 use connect::Connector;
-use fastcgi::Programs;
+use fastcgi::{FastCgi, Programs};
 use http::HeaderValue;
 use http_body::Body;
 use http1::Http1;
@@ -431,6 +431,13 @@ impl Guard {
     fn done(&mut self) {
         if let Some(worker) = self.worker.take() {
             worker.done();
+        }
+    }
+
+    /// As [`Guard::done`], and leaves the connection with the worker.
+    fn done_keeping(&mut self, connection: Box<FastCgi>) {
+        if let Some(worker) = self.worker.take() {
+            worker.done_keeping(connection);
         }
     }
 

@@ -11,6 +11,7 @@ use super::head::RequestHead;
 use super::http1::Http1;
 use super::http2::StreamPermit;
 use super::request::{Progress, RequestBody, is_safe};
+use super::workers::{Open, Wanted};
 use super::{Guard, Node, Pool, Shared};
 use http::header::{CONNECTION, HOST, UPGRADE};
 use http::uri::{Authority, PathAndQuery, Scheme, Uri};
@@ -84,8 +85,9 @@ pub(super) async fn send(
                 return Err(cause.into_iter().fold(error, UpstreamError::caused_by));
             }
         };
-        let fresh = losses > 0 || tries == TRIES_MAX;
-        let (link, used_before) = match open(node, &shared, fresh, head.is_ungated, &mut guard).await {
+        let is_fresh = losses > 0 || tries == TRIES_MAX;
+        let wanted = Wanted { passes: head.is_ungated, is_fresh, is_replayable: replayable };
+        let (link, used_before) = match open(node, &shared, wanted, &mut guard).await {
             Ok(link) => link,
             Err(ConnectError { kind, detail, cause }) => {
                 if kind != UpstreamErrorKind::GatewayFull {
@@ -102,6 +104,7 @@ pub(super) async fn send(
             }
         };
         let worker = guard.worker.as_ref().map(Lease::worker);
+        let was_kept = matches!(&link, Link::FastCgi(connection) if connection.was_used());
         deaths_before = deaths_before.or(guard.worker.as_ref().map(Lease::deaths));
         let sent = SentRequest {
             node: pick.node,
@@ -138,6 +141,9 @@ pub(super) async fn send(
                 let mut deaths = 0;
                 if let Some((workers, worker)) = node.pool.workers().zip(worker) {
                     workers.pool.ended(worker, DEATH_WITHIN).await;
+                    if was_kept {
+                        workers.note_closed(worker);
+                    }
                     deaths = workers.pool.deaths();
                 }
                 // Two losses mean that the request breaks the application, not that an idle connection
@@ -160,19 +166,20 @@ pub(super) async fn send(
     Err(error.with_unsent(Unsent { head, body, progress }))
 }
 
-/// Returns a connection to `node` and whether it was used before. `fresh` demands a new one.
-/// Leaves the worker that it leads to with `guard`.
+/// Returns a connection to `node` and whether it was used before. Leaves the worker that it leads to
+/// with `guard`.
 async fn open(
     node: &Node,
     shared: &Shared,
-    fresh: bool,
-    is_ungated: bool,
+    wanted: Wanted,
     guard: &mut Guard,
 ) -> Result<(Link, bool), ConnectError> {
     let (head_max, timeout) = (shared.params.max_head_bytes, shared.params.first_byte_timeout);
     match &node.pool {
         Pool::Http1(pool) => {
-            if !fresh && let Some(connection) = pool.take() {
+            if !wanted.is_fresh
+                && let Some(connection) = pool.take()
+            {
                 return Ok((Link::Http1(connection), true));
             }
             // Boxed: most requests find a connection, and their futures should not be larger for
@@ -181,7 +188,7 @@ async fn open(
             Ok((Link::Http1(Http1::new(stream, head_max, timeout)), false))
         }
         Pool::Http2(pool) => {
-            let (lease, used_before) = Box::pin(pool.lease(&node.connector, fresh)).await?;
+            let (lease, used_before) = Box::pin(pool.lease(&node.connector, wanted.is_fresh)).await?;
             Ok((Link::Http2(lease), used_before))
         }
         Pool::FastCgi(_) => {
@@ -189,16 +196,22 @@ async fn open(
             Ok((Link::FastCgi(FastCgi::new(stream, &node.params, head_max, timeout)), false))
         }
         Pool::Workers(workers) if workers.runs_once => {
-            guard.worker = Some(Box::pin(workers.take_place(&node.connector, is_ungated)).await?);
+            guard.worker = Some(Box::pin(workers.take_place(&node.connector, wanted.passes)).await?);
             Ok((Link::Cgi { head_max }, true))
         }
         Pool::Workers(workers) => {
-            let (stream, worker) = Box::pin(workers.open(&node.connector, is_ungated, fresh)).await?;
+            let (open, worker) = Box::pin(workers.open(&node.connector, wanted)).await?;
             guard.worker = Some(worker);
-            let link = if workers.programs.is_some() {
-                Link::FastCgi(FastCgi::new(stream, &node.params, head_max, timeout))
-            } else {
-                Link::Http1(Http1::new(stream, head_max, timeout))
+            let link = match open {
+                Open::Kept(connection) => Link::FastCgi(connection),
+                Open::New(stream) if workers.programs.is_some() => {
+                    let mut connection = FastCgi::new(stream, &node.params, head_max, timeout);
+                    if workers.keeps() {
+                        connection.keep();
+                    }
+                    Link::FastCgi(connection)
+                }
+                Open::New(stream) => Link::Http1(Http1::new(stream, head_max, timeout)),
             };
             // That a worker ends proves nothing about the others.
             Ok((link, true))

@@ -10,9 +10,11 @@ use super::timer::Silence;
 use http::response;
 use std::future::poll_fn;
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
+use tokio::task::unconstrained;
 
 /// A connection for one request at a time.
 pub(super) struct Wire {
@@ -57,6 +59,22 @@ impl Wire {
             // Whoever closes in the middle of a request may have answered all the same.
             Poll::Ready(Err(SendFault::Connection(_)) | Ok(())) | Poll::Pending => Ok(()),
         }
+    }
+
+    /// Returns whether the other end has neither closed the connection nor sent anything unasked.
+    /// Leaves no task's waker registered.
+    pub(super) fn is_quiet(&mut self) -> bool {
+        let mut nobody = Context::from_waker(Waker::noop());
+        // Outside the task's cooperative budget: if that is spent, a closed connection would look
+        // open.
+        let read = pin!(unconstrained(poll_fn(|cx| self.poll_read(cx))));
+        read.poll(&mut nobody).is_pending()
+    }
+
+    /// Gives back what an idle connection does not need.
+    pub(super) fn rest(&mut self) {
+        self.silence.rest();
+        self.read.rest();
     }
 
     /// Reads what is available; ready with 0 at the connection's end.

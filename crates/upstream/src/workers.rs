@@ -9,13 +9,19 @@ use http::header::{CONNECTION, HOST, HeaderValue, USER_AGENT};
 use http::request::Parts;
 use http::{Method, Request, StatusCode};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use suimon_fastcgi::management;
+use suimon_fleet::workers::WorkerId;
 use suimon_params::pool::WorkerKind;
 use suimon_params::upstream::{NodeAddress, NodeParams, WorkersNodeParams};
 use suimon_pool::{Lease, Pool, WorkerCheck};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+/// A kept connection is no longer used after this time: its worker may be about to close it.
+const KEPT_MAX: Duration = Duration::from_secs(10);
+/// Where workers that live have closed so many kept connections, none is kept any more.
+const CLOSED_MAX: u32 = 3;
 /// Workers tried for one request, of those that cannot be connected to.
 const TRIES_MAX: u32 = 3;
 /// The longest that a worker may take to connect, and to answer without a page; then it is asked again.
@@ -33,6 +39,26 @@ pub(super) struct Workers {
     /// Whether none stays, and a program is run for each request.
     pub(super) runs_once: bool,
     ready_path: Option<String>,
+    /// Kept connections that were closed by workers that live.
+    closed: AtomicU32,
+}
+
+/// A connection to a worker.
+pub(super) enum Open {
+    Kept(Box<FastCgi>),
+    New(Stream),
+}
+
+/// What a request asks of the worker that it is given.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted {
+    /// It passes by the gate.
+    pub(super) passes: bool,
+    /// A worker that is not dead without the pool having heard of it, as all may be that were killed
+    /// together with the one that was tried first; and a new connection to it.
+    pub(super) is_fresh: bool,
+    /// It may be sent again if its worker closes the connection.
+    pub(super) is_replayable: bool,
 }
 
 impl Workers {
@@ -44,22 +70,25 @@ impl Workers {
         let pool = Pool::new(origin, params.pool.clone());
         let runs_once = params.pool.kind == WorkerKind::Cgi;
         let ready_path = params.ready_path.clone();
-        Workers { pool, programs: programs.map(Arc::new), runs_once, ready_path }
+        let closed = AtomicU32::default();
+        Workers { pool, programs: programs.map(Arc::new), runs_once, ready_path, closed }
     }
 
-    /// Takes an idle worker and connects to it. `lives`: one that is not dead without the pool having
-    /// heard of it, as all may be that were killed together with the one that was tried first.
+    /// Takes an idle worker and returns a connection to it: the one that was left with it, or a new
+    /// one.
     pub(super) async fn open(
         &self,
         connector: &Connector,
-        passes: bool,
-        lives: bool,
-    ) -> Result<(Stream, Lease), ConnectError> {
+        wanted: Wanted,
+    ) -> Result<(Open, Lease), ConnectError> {
         let mut last = None;
         for _ in 0..TRIES_MAX {
-            let Some(lease) = self.take(connector.timeout(), passes, lives).await else { break };
+            let Some(lease) = self.take(connector.timeout(), wanted).await else { break };
+            if let Some(connection) = self.kept(&lease, wanted) {
+                return Ok((Open::Kept(connection), lease));
+            }
             match connector.connect_to(lease.address()).await {
-                Ok(stream) => return Ok((stream, lease)),
+                Ok(stream) => return Ok((Open::New(stream), lease)),
                 // It has just died; the pool hears of it. Without a descriptor none can be reached.
                 Err(error) if error.kind == UpstreamErrorKind::GatewayFull => {
                     lease.done();
@@ -69,6 +98,31 @@ impl Workers {
             }
         }
         Err(last.unwrap_or_else(|| self.none()))
+    }
+
+    /// Returns whether workers are told to keep connections open.
+    pub(super) fn keeps(&self) -> bool {
+        self.closed.load(Ordering::Relaxed) < CLOSED_MAX
+    }
+
+    /// Notes that a kept connection was closed. A worker that dies does so, too.
+    pub(super) fn note_closed(&self, worker: WorkerId) {
+        if self.pool.is_alive(worker) {
+            self.closed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the open connection that was left with a worker, if the request may be sent over it.
+    fn kept(&self, lease: &Lease, wanted: Wanted) -> Option<Box<FastCgi>> {
+        let mut connection = lease.take_kept()?.downcast::<FastCgi>().ok()?;
+        if wanted.is_fresh || !wanted.is_replayable || connection.is_stale(KEPT_MAX) {
+            return None;
+        }
+        let is_open = connection.is_open();
+        if !is_open {
+            self.note_closed(lease.worker());
+        }
+        is_open.then_some(connection)
     }
 
     /// Takes a place at which a program may run.
@@ -91,13 +145,13 @@ impl Workers {
         ConnectError { kind, detail, cause: None }
     }
 
-    async fn take(&self, within: Duration, passes: bool, lives: bool) -> Option<Lease> {
+    async fn take(&self, within: Duration, wanted: Wanted) -> Option<Lease> {
         let until = Instant::now() + within;
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            let lease = self.pool.take_within(left, passes).await?;
+            let lease = self.pool.take_within(left, wanted.passes).await?;
             // A dead one is not idle any more once it is dropped.
-            if !lives || lease.is_alive() {
+            if !wanted.is_fresh || lease.is_alive() {
                 return Some(lease);
             }
         }

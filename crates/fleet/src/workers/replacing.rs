@@ -1,7 +1,7 @@
 //! Replacing workers: whose turn it is, and when the old one ends.
 
 use super::table::Worker;
-use super::{AWAITED_AFTER, EndReason, State, WorkerEvent, WorkerId, Workers};
+use super::{AWAITED_AFTER, EndReason, WorkerEvent, WorkerId, Workers};
 use suimon_model::Instant;
 
 impl Workers {
@@ -31,10 +31,6 @@ impl Workers {
     /// Returns one that is due to be replaced and has no request.
     fn idle_due(&self) -> Option<WorkerId> {
         self.due.iter().copied().find(|id| self.is_idle(*id))
-    }
-
-    fn is_idle(&self, id: WorkerId) -> bool {
-        self.table.of(id).is_some_and(|worker| worker.state == State::Idle)
     }
 
     /// Lets a worker retire whose turn it is. Returns whether it is due still.
