@@ -10,6 +10,7 @@
 //! looked at without being waited for: its number, which is that of its process group, cannot be
 //! used again until the group is killed.
 
+use super::Kept;
 use super::back_off::BackOff;
 use super::folder::Folder;
 use super::guardian::Guardian;
@@ -46,6 +47,9 @@ pub(super) enum Order {
     /// To run a program once, at this place.
     Run(WorkerId, Box<Launch>),
     Signal(WorkerId, Signal),
+    /// To close a connection to a worker, behind the signal that tells it to end. Before it, a worker that
+    /// notices the one and then the other may wait for the next connection for ever.
+    Close(Kept),
     /// To say whether a worker that is ready listens at its own address, and what its start cost.
     Confirm(WorkerId),
     /// To look at the memory of all.
@@ -289,12 +293,13 @@ impl Work {
                     self.signal(process.pid, signal);
                 }
             }
+            Order::Close(kept) => drop(kept),
             Order::Confirm(id) => {
                 let is_own = self.processes.get(&id).is_some_and(|process| self.is_own(process));
                 if let Some(process) = self.processes.get_mut(&id) {
                     process.is_ready = is_own;
                     let pid = process.pid.as_raw_pid().cast_unsigned();
-                    let cpu = suimon_process::cpu::process_time(pid).ok();
+                    let cpu = suimon_process::cpu::group_time(pid).ok();
                     self.report(Report::Confirmed { id, is_own, cpu });
                 }
             }

@@ -22,6 +22,7 @@ mod check;
 mod folder;
 mod guardian;
 mod keeper;
+mod kept;
 mod launch;
 mod lease;
 mod memory;
@@ -36,6 +37,7 @@ mod view;
 
 pub use check::{PoolFault, check, find_user};
 pub use guardian::guard;
+pub use kept::Kept;
 pub use launch::Program;
 pub use lease::Lease;
 pub use runs::{Run, RunEnd};
@@ -47,7 +49,6 @@ use memory::Look;
 use memory::process::ProcessMemory;
 use runs::Runs;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -99,9 +100,6 @@ struct State {
     /// When the last worker went that took requests; `None`: there was never one.
     down_since: Option<Instant>,
 }
-
-/// An open connection to a worker, of whatever its user makes them.
-pub type Kept = Box<dyn Any + Send>;
 
 /// A worker's process.
 struct Process {

@@ -268,10 +268,12 @@ where
         if let Some(phase) = self.phases.get(&id) {
             phase.send_replace(Phase::Ends);
         }
-        // One that waits for a request on it hears of no signal.
-        let kept = self.pool.state().processes.get_mut(&id).and_then(|process| process.kept.take());
-        drop(kept);
         self.keeper.order(Order::Signal(id, signal));
+        // One that waits for its next request there ends only then.
+        let kept = self.pool.state().processes.get_mut(&id).and_then(|process| process.kept.take());
+        if let Some(kept) = kept {
+            self.keeper.order(Order::Close(kept));
+        }
     }
 
     /// Asks a worker until it answers, which is the event `then`.

@@ -35,6 +35,21 @@ pub fn family_time(pid: u32) -> io::Result<Duration> {
     ticks_in(&stat, 4).map(time).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
+/// Returns the CPU time that the processes of a group have used, with that of their children that have
+/// ended and were waited for, in steps of 1/100 s.
+///
+/// # Errors
+/// There is no such group, or the system does not report it.
+pub fn group_time(leader: u32) -> io::Result<Duration> {
+    // Whatever has ended meanwhile is counted by its parent.
+    let times: Vec<Duration> =
+        crate::group::members(leader)?.into_iter().filter_map(|pid| family_time(pid).ok()).collect();
+    if times.is_empty() {
+        return family_time(leader);
+    }
+    Ok(times.into_iter().sum())
+}
+
 /// Returns the CPU time that this thread has used, to the nanosecond.
 pub fn thread_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);

@@ -168,11 +168,7 @@ impl UpstreamBody {
         let Some(mut guard) = self.guard.take() else { return };
         match state {
             BodySource::Http1(connection) if connection.is_at_rest() => guard.put_back(connection),
-            BodySource::FastCgi(mut connection) => {
-                if connection.rest() {
-                    guard.done_keeping(connection);
-                }
-            }
+            BodySource::FastCgi(connection) => guard.keep(connection.at_rest()),
             _ => {}
         }
         guard.done();

@@ -34,6 +34,9 @@ use suimon_fastcgi::response::{Decoder, End, Event};
 use suimon_fastcgi::script::{Mapping, NoScript, Script};
 use suimon_params::upstream::{FastCgiParams, NodeParams};
 
+/// Bytes that libraries of workers read at once. The end of a longer head may stay unread, and would be
+/// taken for the beginning of the next request.
+const READ_AT_ONCE: usize = 8 << 10;
 /// The most of what a worker writes to its standard error that is logged of one request, in bytes.
 const STDERR_MAX: usize = 1 << 10;
 
@@ -125,7 +128,8 @@ pub(super) struct FastCgi {
     wire: Wire,
     /// Whether the worker is told to keep it open.
     keeps: bool,
-    /// When its last request was over, if it has had any.
+    /// Requests that it has had, and when the last one was over.
+    served: u64,
     idle_since: Option<Instant>,
     head_max: usize,
     decoder: Decoder,
@@ -150,6 +154,7 @@ impl FastCgi {
         Box::new(FastCgi {
             wire: Wire::new(stream, timeout),
             keeps: false,
+            served: 0,
             idle_since: None,
             head_max,
             decoder: Decoder::default(),
@@ -165,9 +170,14 @@ impl FastCgi {
         self.keeps = true;
     }
 
-    /// Returns whether it has had a request.
-    pub(super) fn was_used(&self) -> bool {
-        self.idle_since.is_some()
+    /// Returns whether it was kept from an earlier request.
+    pub(super) fn is_kept(&self) -> bool {
+        self.served > 0
+    }
+
+    /// Returns whether it has served more than one request.
+    pub(super) fn was_reused(&self) -> bool {
+        self.served > 1
     }
 
     /// Returns whether the worker has neither closed it nor sent anything unasked. Leaves no task's
@@ -181,21 +191,22 @@ impl FastCgi {
         self.idle_since.is_some_and(|since| since.elapsed() >= age)
     }
 
-    /// Makes it ready for another request, if this one is over and the worker keeps it open; returns
-    /// whether it is.
-    pub(super) fn rest(&mut self) -> bool {
+    /// Returns it ready for another request, if this one is over and the worker keeps it open.
+    pub(super) fn at_rest(mut self: Box<Self>) -> Option<Box<Self>> {
         let is_at_rest = self.keeps
             && self.is_over()
             && self.decoder.is_over()
             && self.wire.outgoing.is_sent()
             && self.wire.read.bytes.is_empty();
-        if is_at_rest {
-            self.stderr.tell();
-            self.wire.rest();
-            (self.decoder, self.searched, self.expected) = (Decoder::default(), 0, Expected::All);
-            self.idle_since = Some(Instant::now());
+        if !is_at_rest {
+            return None;
         }
-        is_at_rest
+        self.stderr.tell();
+        self.wire.rest();
+        (self.decoder, self.searched, self.expected) = (Decoder::default(), 0, Expected::All);
+        self.served += 1;
+        self.idle_since = Some(Instant::now());
+        Some(self)
     }
 
     /// Keeps what the worker writes to its standard error out of the log.
@@ -221,8 +232,11 @@ impl FastCgi {
         timeout: Duration,
     ) -> Result<response::Parts, Failed> {
         let left = call.length.map_or(Left::Buffered, Left::Records);
-        let write = |text: &mut Vec<u8>| write_head(text, head, (programs, call), host, self.keeps);
+        // What is left unread of a body would be read as the next request.
+        let mut keeps = self.keeps && call.length.is_none();
+        let write = |text: &mut Vec<u8>| keeps = write_head(text, head, (programs, call), host, keeps);
         self.wire.begin(timeout, (body, left), write);
+        self.keeps = keeps;
         let method = &head.parts.method;
         wire::answer(self, |own| &mut own.wire, progress, |own, cx| own.poll_answer(cx, method)).await
     }
@@ -359,17 +373,24 @@ impl fmt::Display for NoHead {
 
 impl std::error::Error for NoHead {}
 
-/// Writes all records ahead of the body; without a body, all there are.
+/// Writes all records ahead of the body; without a body, all there are. Returns whether the worker is
+/// told to keep the connection: only if it has read all of them when it begins.
 fn write_head(
     text: &mut Vec<u8>,
     head: &RequestHead,
     (programs, call): (&Programs, &Call<'_>),
     host: &HeaderValue,
     keeps: bool,
-) {
-    text.extend_from_slice(&begin(keeps));
+) -> bool {
+    text.extend_from_slice(&begin(false));
     programs.environment(head, call, host).write(text);
     if call.length.is_none() {
         text.extend_from_slice(&stdin(0));
     }
+    let keeps = keeps && text.len() <= READ_AT_ONCE;
+    if keeps {
+        let begin = begin(true);
+        text[..begin.len()].copy_from_slice(&begin);
+    }
+    keeps
 }

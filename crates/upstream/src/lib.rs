@@ -55,7 +55,7 @@ pub use request::BoxError;
 pub use send::{Sending, TRIES_MAX};
 pub use suimon_fastcgi::php_status::PhpStatus;
 use suimon_params::upstream::{NodeAddress, NodeParams, Protocol, Scheme, UpstreamParams};
-use suimon_pool::Lease;
+use suimon_pool::{Kept, Lease};
 pub use view::UpstreamNodeView;
 
 use bytes::Bytes;
@@ -434,11 +434,17 @@ impl Guard {
         }
     }
 
-    /// As [`Guard::done`], and leaves the connection with the worker.
-    fn done_keeping(&mut self, connection: Box<FastCgi>) {
-        if let Some(worker) = self.worker.take() {
-            worker.done_keeping(connection);
+    /// Gives back the worker with an open connection, if there is one.
+    fn keep(&mut self, connection: Option<Box<FastCgi>>) {
+        let Some((connection, worker)) = connection.and_then(|it| Some((it, self.worker.take()?))) else {
+            return;
+        };
+        if let Some(workers) = self.shared.nodes[self.node.index()].pool.workers()
+            && connection.was_reused()
+        {
+            workers.note_kept();
         }
+        worker.done_keeping(Kept::new(connection));
     }
 
     /// Says that the worker did not answer in time.

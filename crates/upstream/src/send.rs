@@ -27,6 +27,9 @@ pub const TRIES_MAX: u32 = 3;
 /// The longest that a request waits, before it is sent again, for the end of the worker that lost it.
 const DEATH_WITHIN: Duration = Duration::from_millis(500);
 
+/// The same where a kept connection closes: after that, a worker that has not ended lives.
+const CLOSES_WITHIN: Duration = Duration::from_millis(20);
+
 /// A request under way. It is small: its state is on the heap.
 pub type Sending = Pin<Box<dyn Future<Output = Result<Response<UpstreamBody>, UpstreamError>> + Send>>;
 
@@ -104,7 +107,7 @@ pub(super) async fn send(
             }
         };
         let worker = guard.worker.as_ref().map(Lease::worker);
-        let was_kept = matches!(&link, Link::FastCgi(connection) if connection.was_used());
+        let was_kept = matches!(&link, Link::FastCgi(connection) if connection.is_kept());
         deaths_before = deaths_before.or(guard.worker.as_ref().map(Lease::deaths));
         let sent = SentRequest {
             node: pick.node,
@@ -140,9 +143,13 @@ pub(super) async fn send(
                 }
                 let mut deaths = 0;
                 if let Some((workers, worker)) = node.pool.workers().zip(worker) {
-                    workers.pool.ended(worker, DEATH_WITHIN).await;
-                    if was_kept {
-                        workers.note_closed(worker);
+                    // Whoever lives has only closed the connection.
+                    let lives = was_kept && {
+                        workers.pool.ended(worker, CLOSES_WITHIN).await;
+                        workers.note_closed(worker)
+                    };
+                    if !lives {
+                        workers.pool.ended(worker, DEATH_WITHIN).await;
                     }
                     deaths = workers.pool.deaths();
                 }

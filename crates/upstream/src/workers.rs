@@ -20,7 +20,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// A kept connection is no longer used after this time: its worker may be about to close it.
 const KEPT_MAX: Duration = Duration::from_secs(10);
-/// Where workers that live have closed so many kept connections, none is kept any more.
+/// Where workers that live have closed so many kept connections in a row, none is kept any more.
 const CLOSED_MAX: u32 = 3;
 /// Workers tried for one request, of those that cannot be connected to.
 const TRIES_MAX: u32 = 3;
@@ -81,6 +81,10 @@ impl Workers {
         connector: &Connector,
         wanted: Wanted,
     ) -> Result<(Open, Lease), ConnectError> {
+        if wanted.passes && self.pool.is_down() {
+            // There are few places for what passes by the gate: none is for a wait in vain.
+            return Err(self.none());
+        }
         let mut last = None;
         for _ in 0..TRIES_MAX {
             let Some(lease) = self.take(connector.timeout(), wanted).await else { break };
@@ -105,16 +109,23 @@ impl Workers {
         self.closed.load(Ordering::Relaxed) < CLOSED_MAX
     }
 
-    /// Notes that a kept connection was closed. A worker that dies does so, too.
-    pub(super) fn note_closed(&self, worker: WorkerId) {
-        if self.pool.is_alive(worker) {
+    /// Notes that a kept connection was closed; returns whether its worker has not died of it.
+    pub(super) fn note_closed(&self, worker: WorkerId) -> bool {
+        let is_alive = self.pool.is_alive(worker);
+        if is_alive {
             self.closed.fetch_add(1, Ordering::Relaxed);
         }
+        is_alive
+    }
+
+    /// Notes that a kept connection has served another request.
+    pub(super) fn note_kept(&self) {
+        self.closed.store(0, Ordering::Relaxed);
     }
 
     /// Returns the open connection that was left with a worker, if the request may be sent over it.
     fn kept(&self, lease: &Lease, wanted: Wanted) -> Option<Box<FastCgi>> {
-        let mut connection = lease.take_kept()?.downcast::<FastCgi>().ok()?;
+        let mut connection = lease.take_kept()?.into_connection::<FastCgi>()?;
         if wanted.is_fresh || !wanted.is_replayable || connection.is_stale(KEPT_MAX) {
             return None;
         }
