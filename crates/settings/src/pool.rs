@@ -10,7 +10,7 @@ use suimon_model::PoolId;
 use suimon_params::pool::{
     CommandParams, MemoryParams, PoolParams, SizeParams, User, WorkerKind, WorkerListen, WorkersParams,
 };
-use suimon_params::upstream::WorkersNodeParams;
+use suimon_params::upstream::{NodeParams, Scheme, WorkersNodeParams};
 use suimon_params::{DeclaredRoute, PoolRoutes, RoutePattern};
 
 /// What makes php-cgi serve until it is told to end; others do not know it.
@@ -145,13 +145,20 @@ pub(crate) fn pools(sections: &Sections, cores: u32, faults: &mut Faults) -> Poo
             pools.rest = Some(pool);
         }
     }
-    let runs_programs = |workers: &&WorkersNodeParams| workers.pool.kind != WorkerKind::Http;
-    let programs = pools.of_routes.iter().chain(&pools.rest).filter(runs_programs).count();
-    if programs > 1 && sections.once("upstream.fastcgi").given_path("program").is_some() {
-        let allowed = "left out: it would answer every path of all these pools; give each of them its directory instead";
-        faults.value("upstream.fastcgi.program", "given", allowed);
-    }
     let upstream = sections.once("upstream");
+    if running_programs(sections) > 1 {
+        let programs = sections.once("upstream.fastcgi");
+        if programs.given_path("program").is_some() {
+            let allowed = "left out: it would answer every path of all these pools; give each of them its directory instead";
+            faults.value("upstream.fastcgi.program", "given", allowed);
+        }
+        let has_folder = |values: &Values| values.given_path("directory").is_some();
+        let use_it = !speaks_fastcgi(&upstream.nodes("nodes")) && own_programs(sections).all(has_folder);
+        if programs.given_path("root").is_some() && use_it {
+            let allowed = "left out: several pools run programs, each those in its directory";
+            faults.value("upstream.fastcgi.root", "given", allowed);
+        }
+    }
     if pools.rest.is_none() && !pools.of_routes.is_empty() && !upstream.is_given("nodes") {
         let wanted =
             "all pools have routes: name who takes the other requests, here or by a pool without routes";
@@ -163,6 +170,23 @@ pub(crate) fn pools(sections: &Sections, cores: u32, faults: &mut Faults) -> Poo
         faults.value("upstream.nodes", "given", allowed);
     }
     pools
+}
+
+/// Returns how many run programs below a folder: pools that do not speak HTTP, and nodes that speak FastCGI.
+pub(crate) fn running_programs(sections: &Sections) -> usize {
+    let nodes = sections.once("upstream").nodes("nodes");
+    own_programs(sections).count() + usize::from(speaks_fastcgi(&nodes))
+}
+
+fn own_programs(sections: &Sections) -> impl Iterator<Item = &Values> {
+    sections
+        .repeated("pool")
+        .iter()
+        .filter(|values| values.choice("kind", WorkerKind::of) != WorkerKind::Http)
+}
+
+fn speaks_fastcgi(nodes: &[NodeParams]) -> bool {
+    nodes.iter().any(|node| node.scheme == Scheme::FastCgi)
 }
 
 fn pool(

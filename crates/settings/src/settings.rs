@@ -611,10 +611,11 @@ fn fastcgi(
     let (mut root, program) = (values.given_path("root").map(text), values.given_path("program").map(text));
     if let (None, Some(workers)) = (&program, workers) {
         let own = workers.pool.command.folder.clone();
-        // Of several pools each has its own folder.
-        let has_several = sections.repeated("pool").len() > 1;
         root = match root {
-            Some(root) => own.filter(|_| has_several).map(text).or(Some(root)),
+            // It is for the only one that runs programs; of several each has its own folder.
+            Some(root) => {
+                own.filter(|_| crate::pool::running_programs(sections) > 1).map(text).or(Some(root))
+            }
             None => own.or_else(|| std::env::current_dir().ok()).map(text),
         };
     }

@@ -352,6 +352,29 @@ fn pools_take_the_requests_of_their_routes_and_one_takes_the_rest() {
 }
 
 #[test]
+fn the_root_is_that_of_the_only_one_that_runs_programs() {
+    let folder = |upstream: &UpstreamParams| match upstream.fastcgi.as_ref().map(|it| &it.mapping) {
+        Some(Mapping::Folder { root, .. }) => root.clone(),
+        _ => String::new(),
+    };
+    let root = "[upstream.fastcgi]\nroot = \"/srv/shop/public\"\n";
+    let shop =
+        "[[pool]]\nname = \"shop\"\nkind = \"fastcgi\"\ncommand = [\"php-cgi\"]\ndirectory = \"/srv/shop\"\n";
+    let reports = "[[pool]]\nname = \"reports\"\nroutes = [\"* /reports/*\"]\n";
+    let http = reports.to_owned() + "command = [\"a\", \"{socket}\"]\n";
+    let proxy = parse(&(root.to_owned() + shop + &http)).proxy;
+    assert_eq!(folder(&proxy.upstream), "/srv/shop/public", "the other one speaks HTTP");
+
+    let cgi = reports.to_owned() + "kind = \"cgi\"\ndirectory = \"/srv/reports\"\n";
+    let nodes = "[upstream]\nnodes = [\"fastcgi:/run/php.sock\"]\n";
+    let proxy = parse(&(nodes.to_owned() + root + &cgi)).proxy;
+    assert_eq!((&*folder(&proxy.upstream), &*folder(&proxy.pools[0])), ("/srv/shop/public", "/srv/reports"));
+
+    let faults = faults(&(root.to_owned() + shop + &cgi));
+    assert!(faults.contains("upstream.fastcgi.root = given: must be left out"), "{faults}");
+}
+
+#[test]
 fn a_pool_with_routes_stands_beside_nodes() {
     let settings = parse(
         "[upstream]\nnodes = [\"http://127.0.0.1:9000\"]\n\
@@ -388,6 +411,12 @@ fn requests_that_could_be_for_two_pools_are_refused() {
             "[upstream.fastcgi]\nprogram = \"/srv/a.pl\"\n".to_owned()
                 + "[[pool]]\nname = \"a\"\nkind = \"fastcgi\"\ncommand = [\"a\"]\n"
                 + "[[pool]]\nname = \"b\"\nkind = \"cgi\"\nroutes = [\"* /x/*\"]\n",
+            "upstream.fastcgi.program = given: must be left out",
+        ),
+        (
+            "[upstream]\nnodes = [\"fastcgi:/run/php.sock\"]\n[upstream.fastcgi]\nprogram = \"/srv/a.php\"\n"
+                .to_owned()
+                + "[[pool]]\nname = \"b\"\nkind = \"cgi\"\nroutes = [\"* /x/*\"]\ndirectory = \"/srv\"\n",
             "upstream.fastcgi.program = given: must be left out",
         ),
     ] {
