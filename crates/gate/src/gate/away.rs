@@ -5,7 +5,8 @@ use super::Gate;
 use crate::requests::{Request, Requests, Stage};
 use std::collections::{BTreeMap, VecDeque};
 use suimon_model::{
-    Duration, Instant, KindId, Quantity, Reason, Record, RequestId, SessionId, Signals, Subject, seconds,
+    Duration, Instant, KindId, PoolId, Quantity, Reason, Record, RequestId, SessionId, Signals, Subject,
+    seconds,
 };
 
 /// Most requests that wait for the application's return; further ones are answered at once.
@@ -130,6 +131,21 @@ impl Gate {
         }
         self.admit_from_lines(now);
         self.publish();
+    }
+
+    /// Lets requests go on that wait for the application, as the workers of their pool are back.
+    pub(super) fn resume_awaiting(&mut self, now: Instant, pool: PoolId) {
+        let is_of = |id: &RequestId| {
+            self.requests.get(*id).is_some_and(|request| self.routes[request.route.index()].pool == pool)
+        };
+        let (resumed, others): (VecDeque<RequestId>, _) = self.away.awaiting.iter().copied().partition(is_of);
+        self.away.awaiting = others;
+        for request in resumed {
+            let session = self.requests.get(request).and_then(Request::session).map(|(_, session)| session);
+            self.away.is_over(session);
+            self.waiting -= 1;
+            self.enter_route_gate(now, request);
+        }
     }
 
     /// Returns whether the application does not answer, as far as the gate was told.

@@ -136,6 +136,9 @@ impl Gate {
             self.follow_workers(pool);
         }
         self.begin_with_workers(pool);
+        if self.away.is_on() && self.serves_alone(pool) {
+            self.resume_awaiting(now, pool);
+        }
         if ready.is_some() {
             self.serve_workers(now, pool);
         } else {

@@ -224,6 +224,24 @@ fn a_pool_that_has_workers_goes_on_while_the_application_is_away_otherwise() {
 }
 
 #[test]
+fn who_waits_for_the_application_goes_on_once_workers_of_the_own_pool_are_back() {
+    let (mut gate, pages, kind) = fixed(8);
+    let reports = gate.declare_route(at(0.0), RouteMode::Fixed(Limit::of(8)));
+    gate.give_to_pool(at(0.0), reports, PoolId(1));
+    gate.handle_workers(at(0.0), PoolId(1), Some(0));
+    gate.handle_application(at(1.0), false);
+    let member = Membership::Member { kind, session: SessionId(7), leased: true, ends: false };
+    for route in [pages, reports] {
+        gate.handle_arrival(at(1.0), Arrival { route, session: Some(member) });
+    }
+    assert_eq!(started(&mut gate).len(), 0);
+    gate.handle_workers(at(1.2), PoolId(1), Some(1));
+    assert_eq!((started(&mut gate).len(), gate.load(reports)), (1, (0, 1)), "one worker came back");
+    gate.handle_application(at(2.0), true);
+    assert_eq!((started(&mut gate).len(), gate.load(pages)), (1, (0, 1)));
+}
+
+#[test]
 fn routes_of_one_service_take_turns_though_they_have_pools_of_their_own() {
     let (mut gate, pages, _) = fixed(8);
     let reports = gate.declare_route(at(0.0), RouteMode::Fixed(Limit::of(8)));
