@@ -62,7 +62,7 @@ impl Core {
     ) -> Result<AdmittedRequest, NotAdmitted> {
         let route = match context.class.gate() {
             Ok(route) => route,
-            Err(exempt) => return self.admit_ungated(connection, exempt, context.arrived).await,
+            Err(exempt) => return self.admit_ungated(connection, exempt, context).await,
         };
         let named = self.membership(&context.visitor, parts, |_| true);
         let mut come =
@@ -100,11 +100,11 @@ impl Core {
         &self,
         connection: &Connection,
         exempt: Exempt,
-        arrived: Instant,
+        context: &RequestContext,
     ) -> Result<AdmittedRequest, NotAdmitted> {
         let entered = tokio::select! {
             biased;
-            entered = self.open.of(exempt).enter() => entered,
+            entered = self.open[context.pool.index()].of(exempt).enter() => entered,
             () = connection.closed(self.params.timeouts.disconnect_watch_after) => return Err(NotAdmitted::Gone),
         };
         let Some(pass) = entered else {
@@ -115,7 +115,7 @@ impl Core {
                 predicted_wait: Duration::ZERO,
                 waiting: 0,
             };
-            return Err(self.turned_away(TurnedAway::Refused(refusal), arrived.elapsed()));
+            return Err(self.turned_away(TurnedAway::Refused(refusal), context.arrived.elapsed()));
         };
         Ok(AdmittedRequest { admission: None, open: Some(pass), unknown: None, ends: false, is_new: true })
     }

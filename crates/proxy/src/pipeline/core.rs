@@ -68,7 +68,8 @@ pub(crate) struct Core {
     pub(super) params: Params,
     pub(super) rules: Arc<Rules>,
     pub(super) table: Table,
-    pub(super) open: UngatedLimits,
+    /// By pool.
+    pub(super) open: Vec<UngatedLimits>,
     pub(super) identifier: Identifier,
     /// Where some kind of session has a line.
     pub(super) waiting_room: Option<WaitingRoom>,
@@ -100,7 +101,7 @@ impl Core {
         Core {
             rules: rules(&params, &backend, watcher),
             table,
-            open: UngatedLimits::new(),
+            open: backend.upstreams().map(|_| UngatedLimits::new()).collect(),
             identifier,
             waiting_room,
             pages,

@@ -10,7 +10,7 @@ use suimon_model::{Instant, PoolId};
 use suimon_params::pool::{SizeParams, WorkerKind};
 use suimon_params::upstream::WorkersNodeParams;
 use suimon_pool::PoolSample;
-use tokio::time::{Duration, MissedTickBehavior, interval};
+use tokio::time::{Duration, MissedTickBehavior, interval, sleep};
 
 /// How often the law looks.
 const EVERY: Duration = Duration::from_secs(1);
@@ -33,13 +33,15 @@ pub(super) async fn tell_gate(backend: Arc<Backend>, id: PoolId) {
     let (mut gated, mut is_up) = (pool.watch_gated(), upstream.watch_up());
     loop {
         let (ready, is_up_now) = (*gated.borrow_and_update(), *is_up.borrow_and_update());
-        let is_waited_for = ready > 0 || is_up_now || id == PoolId(0);
+        let is_waited_for = ready > 0 || id == PoolId(0) || (is_up_now && !pool.is_down());
         let ready = is_waited_for.then(|| u32::try_from(ready).unwrap_or(u32::MAX));
         backend.keeper.workers(id, ready);
         // Both are the backend's, so they are there.
         let changed = tokio::select! {
             changed = gated.changed() => changed,
             changed = is_up.changed() => changed,
+            // That no start succeeds is a matter of time, and of no change.
+            () = sleep(EVERY), if ready == Some(0) => Ok(()),
         };
         if changed.is_err() {
             return;
