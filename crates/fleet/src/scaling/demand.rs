@@ -1,0 +1,125 @@
+//! The law by the work that comes and that waits, (1) to (4).
+
+use super::api::{ScalingMove, ScalingParams, ScalingReason, ScalingSample};
+use std::collections::VecDeque;
+use suimon_model::real::exp;
+use suimon_model::{Duration, Instant, seconds};
+
+/// How often it decides.
+pub(super) const EVERY: Duration = Duration::from_millis(500);
+/// The time constant of the rate at which visits begin, and that of the work of a visit, seconds.
+const RATE_S: f64 = 1.0;
+const WORK_S: f64 = 30.0;
+/// Standard deviations beyond the rate at which it follows at once.
+const JUMP: f64 = 3.0;
+/// How long a rate must have lasted to count in full.
+const LASTS: Duration = Duration::from_secs(10);
+/// Work that each node has without anybody having to wait for long, seconds.
+const IN_HAND_S: f64 = 0.5;
+/// k at the default eagerness, in roots of node-seconds per second, and what bounds it at both ends.
+const PACE: f64 = 0.2;
+const PACE_END: f64 = 0.1;
+/// The shortest time in which what waits is worked off, seconds.
+const RECOVERY_LEAST_S: f64 = 1.0;
+/// A start, before any was seen, seconds.
+const START_S: f64 = 1.0;
+/// Values that are remembered: eight minutes of them, which is twice a start of four.
+const REMEMBERED_MAX: usize = 1024;
+
+#[derive(Clone, Debug)]
+pub(super) struct Demand {
+    eagerness: f64,
+    before: Option<Instant>,
+    /// Visits that begin per second.
+    rate: f64,
+    /// Work and visits of the last half minute, for the work of a visit.
+    work: f64,
+    visits: f64,
+    rates: Remembered,
+    needs: Remembered,
+}
+
+impl Demand {
+    pub(super) fn new(eagerness: f64) -> Self {
+        Demand {
+            eagerness: eagerness.clamp(0.0, 1.0),
+            before: None,
+            rate: 0.0,
+            work: 0.0,
+            visits: 0.0,
+            rates: Remembered::default(),
+            needs: Remembered::default(),
+        }
+    }
+
+    pub(super) fn decide(
+        &mut self,
+        now: Instant,
+        wanted: u32,
+        params: &ScalingParams,
+        sample: &ScalingSample,
+    ) -> Option<ScalingMove> {
+        let passed = self.before.replace(now).map_or(EVERY.as_secs_f64(), |before| now.secs_since(before));
+        self.measure(now, passed.max(1e-3), sample);
+        let start = sample.start_s.unwrap_or(START_S);
+        let (base, extra) = self.need(start, sample);
+        let need = base + extra;
+        self.needs.add(now, need, seconds(2.0 * start).max(EVERY));
+        let nodes = |need: f64| (need.round().max(0.0) as u32).clamp(params.least, params.most);
+        if nodes(need) > wanted {
+            let why = if extra > base { ScalingReason::Backlog } else { ScalingReason::Arrivals };
+            return Some(ScalingMove { wanted: nodes(need), why, signal: need });
+        }
+        let most = self.needs.most();
+        let enough = nodes(most);
+        (enough < wanted).then_some(ScalingMove { wanted: enough, why: ScalingReason::Enough, signal: most })
+    }
+
+    fn measure(&mut self, now: Instant, passed: f64, sample: &ScalingSample) {
+        let rate = sample.begun as f64 / passed;
+        let is_jump = rate > self.rate + JUMP * (self.rate.max(1.0) / passed).sqrt();
+        let share = |time: f64| 1.0 - exp(-passed / time);
+        self.rate += if is_jump { 1.0 } else { share(RATE_S) } * (rate - self.rate);
+        self.rates.add(now, self.rate, LASTS);
+        let kept = 1.0 - share(WORK_S);
+        self.work = kept * self.work + sample.work_s;
+        self.visits = kept * self.visits + sample.ended as f64;
+    }
+
+    /// Returns the nodes that are needed for what comes, and those for what waits: (1) and (2).
+    fn need(&self, start: f64, sample: &ScalingSample) -> (f64, f64) {
+        let each = if self.visits > 0.0 { self.work / self.visits } else { 0.0 };
+        let e = self.eagerness;
+        // Of a rate that only chance moves, the least is one standard deviation too low and more.
+        let least = self.rates.least();
+        let lasting = (least + (least / (2.0 * RATE_S)).sqrt()).min(self.rate);
+        let base = each * (e * self.rate + (1.0 - e) * lasting);
+        let waits = (sample.to_come_s - IN_HAND_S * f64::from(sample.serving)).max(0.0);
+        let pace = PACE * (PACE_END + e) / (PACE_END + 1.0 - e);
+        (base, (pace * waits.sqrt()).min(waits / RECOVERY_LEAST_S.max(start)))
+    }
+}
+
+/// The values of some time, the oldest first.
+#[derive(Clone, Debug, Default)]
+struct Remembered(VecDeque<(Instant, f64)>);
+
+impl Remembered {
+    /// Adds a value, and forgets those that are older than `window`.
+    fn add(&mut self, now: Instant, value: f64, window: Duration) {
+        let Remembered(values) = self;
+        while values.len() >= REMEMBERED_MAX || values.front().is_some_and(|(at, _)| now.since(*at) > window)
+        {
+            values.pop_front();
+        }
+        values.push_back((now, value));
+    }
+
+    fn least(&self) -> f64 {
+        self.0.iter().map(|(_, value)| *value).reduce(f64::min).unwrap_or_default()
+    }
+
+    fn most(&self) -> f64 {
+        self.0.iter().map(|(_, value)| *value).reduce(f64::max).unwrap_or_default()
+    }
+}

@@ -1,0 +1,114 @@
+use super::seed::load_min;
+use super::*;
+use suimon_model::seconds;
+
+const PARAMS: ScalingParams = ScalingParams { present: 3, least: 3, most: 24 };
+
+fn seed(load_max: f64) -> Scaling {
+    Scaling::new(ScalingLaw::Seed { interval: Duration::from_millis(500), load_max }, PARAMS)
+}
+
+fn loaded(serving: u32, load: f64) -> ScalingSample {
+    ScalingSample { serving, load: Some(load), ..ScalingSample::default() }
+}
+
+#[test]
+fn the_papers_rule_adds_one_above_the_most_and_drops_one_below_the_least() {
+    let mut law = seed(27.0);
+    let mut tick = |serving, load| law.on_tick(Instant::ORIGIN, &loaded(serving, load)).map(|it| it.wanted);
+    assert_eq!(tick(3, 27.0), None, "only above it");
+    assert_eq!(tick(3, 27.1), Some(4));
+    assert_eq!(tick(4, 19.6), None, "3 · 26 / 4 is 19.5");
+    assert_eq!(tick(4, 19.4), Some(3));
+    assert_eq!(tick(3, 0.0), None, "no fewer than at the start");
+}
+
+#[test]
+fn without_a_report_from_a_node_nothing_changes() {
+    let mut law = seed(27.0);
+    assert_eq!(law.on_tick(Instant::ORIGIN, &ScalingSample { serving: 5, ..ScalingSample::default() }), None);
+}
+
+/// Dropping a node leaves the same work for one fewer, which is never enough to add it again.
+#[test]
+fn the_papers_rule_never_undoes_a_drop_at_once() {
+    for nodes in 2..200_u32 {
+        for load_max in [1.5, 2.0, 15.0, 27.0, 39.0, 55.0, 1000.0] {
+            let just_below = load_min(load_max, nodes) * (1.0 - 1e-9);
+            let after = just_below * f64::from(nodes) / f64::from(nodes - 1);
+            assert!(after < load_max - 1.0 + 1e-9, "{nodes} nodes, {load_max}: {after}");
+        }
+    }
+}
+
+/// Feeds a law with `rate` visits a second, of `each` node-seconds, for so many ticks.
+fn feed(law: &mut Scaling, from_s: f64, ticks: u32, rate: f64, each: f64, to_come_s: f64) -> Vec<u32> {
+    let tick = |tick: u32| {
+        let visits = (rate / 2.0) as u64;
+        let sample = ScalingSample {
+            serving: law.wanted(),
+            begun: visits,
+            ended: visits,
+            work_s: visits as f64 * each,
+            to_come_s,
+            start_s: Some(0.3),
+            ..ScalingSample::default()
+        };
+        let _ = law.on_tick(Instant::ORIGIN + seconds(from_s + 0.5 * f64::from(tick)), &sample);
+        law.wanted()
+    };
+    (0..ticks).map(tick).collect()
+}
+
+#[test]
+fn as_many_nodes_as_what_comes_keeps_busy() {
+    for eagerness in [0.0, 0.5, 1.0] {
+        let mut law = Scaling::new(ScalingLaw::Demand { eagerness }, PARAMS);
+        let nodes = feed(&mut law, 0.0, 600, 40.0, 0.16, 0.0);
+        assert_eq!(nodes.last(), Some(&6), "40 · 0.16 = 6.4, at eagerness {eagerness}");
+    }
+}
+
+#[test]
+fn a_rise_counts_in_full_at_once_if_the_law_is_eager_and_else_once_it_has_lasted() {
+    let nodes = |eagerness| {
+        let mut law = Scaling::new(ScalingLaw::Demand { eagerness }, PARAMS);
+        feed(&mut law, 0.0, 100, 20.0, 0.16, 0.0);
+        let rise = feed(&mut law, 50.0, 24, 80.0, 0.16, 0.0);
+        (rise[0], rise[17], rise[23])
+    };
+    // 20 visits a second are 3.2 nodes, 80 are 12.8.
+    assert_eq!(nodes(1.0), (13, 13, 13));
+    assert_eq!(nodes(0.5), (8, 8, 13));
+    assert_eq!(nodes(0.0), (4, 4, 13), "23.2 may be chance");
+}
+
+#[test]
+fn what_waits_is_worked_off_by_nodes_of_its_own() {
+    let nodes = |eagerness, waits| {
+        let mut law = Scaling::new(ScalingLaw::Demand { eagerness }, PARAMS);
+        feed(&mut law, 0.0, 100, 20.0, 0.16, 0.0);
+        *feed(&mut law, 50.0, 2, 20.0, 0.16, waits).last().unwrap()
+    };
+    assert_eq!(nodes(0.5, 101.6), 5, "3.2 and 0.2 · 10");
+    assert_eq!(nodes(1.0, 13.6), 11, "3.2, and all of it within the second: 2.2 · 3.46");
+    assert_eq!(nodes(1.0, 4.6), 6, "3.2 and 3");
+    assert_eq!(nodes(0.0, 101.6), 3, "3.2 and 0.02 · 10");
+    assert_eq!(nodes(1.0, 1e9), 24);
+}
+
+#[test]
+fn nodes_are_given_back_only_after_twice_the_time_of_a_start() {
+    let mut law = Scaling::new(ScalingLaw::Demand { eagerness: 1.0 }, PARAMS);
+    let quiet = |at: f64| ScalingSample { serving: 10, start_s: Some(at), ..ScalingSample::default() };
+    feed(&mut law, 0.0, 20, 60.0, 0.16, 0.0);
+    assert_eq!(law.wanted(), 10);
+    let mut given_back = None;
+    for tick in 0..60 {
+        let now = Instant::ORIGIN + seconds(10.0 + 0.5 * f64::from(tick));
+        if law.on_tick(now, &quiet(10.0)).is_some() && given_back.is_none() {
+            given_back = Some(0.5 * f64::from(tick));
+        }
+    }
+    assert!(given_back.is_some_and(|after| (18.0..=24.0).contains(&after)), "{given_back:?}");
+}
