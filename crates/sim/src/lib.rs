@@ -9,6 +9,7 @@
 //! - [`RunResult`]: the result of a run.
 //! - [`replay`]: plays a recording of a gate again, and shows what other settings would have
 //!   decided.
+//! - [`cluster`]: a front end and a number of nodes that changes, as in the fourth paper.
 //! - [`OtherRoutes`], [`OtherSessions`]: the interface for external laws; `experiments/rivals` has
 //!   some.
 //!
@@ -16,6 +17,7 @@
 //! virtual minutes of 400 visitors take a small part of a second.
 
 mod check;
+pub mod cluster;
 mod expect;
 mod laws;
 mod node;

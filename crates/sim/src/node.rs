@@ -171,6 +171,11 @@ impl Node {
     pub fn handle_change(&mut self, now: Instant, machine: Machine) {
         self.handle_timeout(now);
         self.machine = machine;
+        while self.has_thread()
+            && let Some(job) = self.threadless.pop_front()
+        {
+            self.take_thread(now, job);
+        }
         self.connect(now);
     }
 
@@ -251,8 +256,12 @@ impl Node {
         }
     }
 
+    fn has_thread(&self) -> bool {
+        self.machine.threads.is_none_or(|threads| self.running < threads as usize)
+    }
+
     fn take_thread(&mut self, now: Instant, job: Job) {
-        if self.machine.threads.is_some_and(|threads| self.running >= threads as usize) {
+        if !self.has_thread() {
             return self.threadless.push_back(job);
         }
         self.running += 1;
