@@ -19,6 +19,7 @@
 //! - [`waiting_line`]: `waiting-line`, rules for a line whose people leave, simulated.
 //! - [`degradation_papers`]: `degradation-papers`, a light job beside heavy ones on four operating
 //!   systems, simulated beside the paper's own numbers.
+//! - [`cluster_papers`]: `cluster-papers`, how many nodes serve through a rise, simulated.
 //! - [`workers_papers`]: `workers-papers`, how many resident workers are best, simulated.
 //! - [`degradation_tomcat`]: `degradation-tomcat`, the papers' jobs on a real Tomcat under wishes,
 //!   pauses and other gateways.
@@ -43,6 +44,7 @@ mod apps;
 mod bound;
 mod claims;
 mod clock;
+mod cluster_papers;
 mod common;
 mod cpu;
 mod crowd;
@@ -134,6 +136,8 @@ enum Experiment {
     Sqs(sqs::Options),
     #[command(name = "degradation-papers")]
     DegradationPapers(degradation_papers::Options),
+    #[command(name = "cluster-papers")]
+    ClusterPapers(cluster_papers::Options),
     #[command(name = "workers-papers")]
     WorkersPapers(workers_papers::Options),
     #[command(name = "degradation-tomcat")]
@@ -190,6 +194,7 @@ fn main() -> ExitCode {
         Experiment::GatewayRestart(options) => gateway_restart::run(options),
         Experiment::SlowAnswers(options) => slow_answers::run(&options),
         Experiment::DegradationPapers(options) => degradation_papers::run(&options),
+        Experiment::ClusterPapers(options) => cluster_papers::run(&options),
         Experiment::WorkersPapers(options) => workers_papers::run(&options),
         Experiment::DegradationTomcat(options) => degradation_tomcat::run(&options),
         Experiment::Laws(options) => laws::run(&options),

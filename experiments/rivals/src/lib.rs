@@ -10,6 +10,7 @@
 //!   [`suimon_control::StaticSessions`].
 //! - [`parse`], [`catalogue`]: all laws by name, including the gateway's, for a run of the
 //!   simulator.
+//! - [`scaling`]: rules for the number of nodes.
 //! - [`waiting`]: a crowd in a line, under the gateway's rule and under other ones.
 
 mod aimd;
@@ -22,6 +23,7 @@ mod gradient2;
 mod hill_climbing;
 mod per_route;
 mod sbac;
+pub mod scaling;
 mod throughput_probing;
 mod vegas;
 pub mod waiting;
