@@ -191,6 +191,7 @@ impl Source for OneOfEverything {
             for_the_last: Duration::ZERO,
             ejected_for: None,
             in_flight: 0,
+            share: 1.0,
             picked: 0,
             failures_in_a_row: 0,
             connections: 0,

@@ -277,6 +277,7 @@ fn of_nodes(out: &mut Exposition, nodes: &[UpstreamNodeView]) {
     };
     each(names::NODE_UP, |node| flag(node.status == "up"));
     each(names::NODE_IN_FLIGHT, |node| f64::from(node.in_flight));
+    each(names::NODE_SHARE, |node| node.share);
     each(names::NODE_PICKED, |node| node.picked as f64);
     each(names::NODE_CONNECTIONS, |node| node.connections as f64);
     of_php(out, nodes);

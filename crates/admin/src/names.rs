@@ -117,6 +117,7 @@ metrics! {
     // By node of the application.
     NODE_UP = Gauge "suimon_node_up", "1 if the node receives new requests.";
     NODE_IN_FLIGHT = Gauge "suimon_node_in_flight_requests", "Requests at the node.";
+    NODE_SHARE = Gauge "suimon_node_share_ratio", "Its share of the requests in flight, which moves until requests take as long on all nodes; their mean is 1.";
     NODE_PICKED = Counter "suimon_node_picked_requests_total", "Requests sent to the node.";
     NODE_CONNECTIONS = Gauge "suimon_node_connections", "Connections kept open to the node.";
     NODE_PHP_CHILDREN = Gauge "suimon_node_php_children", "Children of php-fpm at the node by state: active or idle, as its status page says; absent where it is not asked (upstream.fastcgi.status) or does not answer.";

@@ -321,6 +321,10 @@ pub struct NodeState {
     pub ejected_for_seconds: Option<f64>,
     /// Requests at the node.
     pub in_flight: u32,
+    /// Its share of the requests in flight, which moves until requests take as long on all nodes; their
+    /// mean is 1.
+    #[serde(default)]
+    pub share: f64,
     /// Requests it was picked for.
     pub picked: u64,
     /// Failed requests in a row.
@@ -623,6 +627,7 @@ fn node_state(node: &UpstreamNodeView) -> NodeState {
         for_seconds: node.for_the_last.as_secs_f64(),
         ejected_for_seconds: node.ejected_for.map(|left| left.as_secs_f64()),
         in_flight: node.in_flight,
+        share: node.share,
         picked: node.picked,
         failures_in_a_row: node.failures_in_a_row,
         connections: node.connections,
@@ -731,6 +736,7 @@ pub(crate) mod tests {
                 for_the_last: Duration::from_secs(3),
                 ejected_for: None,
                 in_flight: 3,
+                share: 1.0,
                 picked: 100,
                 failures_in_a_row: 0,
                 connections: 5,

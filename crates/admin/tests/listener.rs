@@ -178,6 +178,7 @@ impl Source for Fixed {
             for_the_last: Duration::from_secs(3),
             ejected_for: None,
             in_flight: 3,
+            share: 1.0,
             picked: 100,
             failures_in_a_row: 0,
             connections: 5,

@@ -1,7 +1,7 @@
 //! What goes into the fleet and what comes out of it.
 
 use std::fmt;
-use suimon_model::{Duration, Instant, NodeId};
+use suimon_model::{Duration, Instant, NodeId, RouteId};
 
 /// The most nodes a fleet may have.
 pub const NODES_MAX: usize = 256;
@@ -63,9 +63,9 @@ pub struct Pick {
 pub enum PickReason {
     /// No other node is up.
     OnlyOne,
-    /// Of two nodes, the one with fewer requests in flight; a random one if equal.
+    /// The one with the fewest requests in flight for its share; a random one of equals.
     LeastInFlight,
-    /// Of two random nodes, the one with fewer requests in flight.
+    /// Of two random nodes of many, the one with fewer requests in flight for its share.
     PowerOfTwo,
     /// It was to be avoided, but no other node is up.
     NoOther,
@@ -93,6 +93,17 @@ impl PickReason {
             PickReason::Panic => "panic",
         }
     }
+}
+
+/// What became of a request that a node has served.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Served {
+    /// Its route: requests are compared with those of the same one.
+    pub route: RouteId,
+    /// How long the node had it.
+    pub took: Duration,
+    /// Whether it was answered without a fault of the node.
+    pub is_good: bool,
 }
 
 /// What a node can be used for.
@@ -228,7 +239,7 @@ pub struct Change {
 }
 
 /// The visible state of a node.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub struct NodeView {
     /// The node.
     pub node: NodeId,
@@ -242,6 +253,8 @@ pub struct NodeView {
     pub until: Option<Instant>,
     /// Requests in flight.
     pub in_flight: u32,
+    /// Its share of the requests in flight; the mean of all nodes is 1.
+    pub share: f64,
     /// How often it was picked since the start.
     pub picked: u64,
     /// Failed requests in a row.

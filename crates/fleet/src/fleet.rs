@@ -1,11 +1,12 @@
 //! The machine: a table of nodes, and which of them gets the next request.
 
 use crate::api::{
-    Change, Checked, FleetFull, NODES_MAX, NodeView, OUTPUTS_MAX, Output, Params, Pick, PickReason, Status,
-    Why,
+    Change, Checked, FleetFull, NODES_MAX, NodeView, OUTPUTS_MAX, Output, Params, Pick, PickReason, Served,
+    Status, Why,
 };
 use crate::ejection::Ejection;
 use crate::health::Health;
+use crate::shares::Shares;
 use std::collections::VecDeque;
 use suimon_model::{Duration, Instant, NodeId, Rng};
 
@@ -14,6 +15,7 @@ use suimon_model::{Duration, Instant, NodeId, Rng};
 pub struct Fleet {
     params: Params,
     nodes: Vec<Node>,
+    shares: Shares,
     outputs: VecDeque<Output>,
     rng: Rng,
 }
@@ -37,6 +39,8 @@ struct Node {
     since: Instant,
 }
 
+/// Of so many nodes all are compared for each request; of more, two.
+const COMPARED_MAX: usize = 64;
 /// A node counts as out of reach after this many requests and checks in a row that did not reach
 /// it. If no other node is within reach either, they are down, and the application with them.
 const LOST_AFTER: u32 = 3;
@@ -45,7 +49,7 @@ impl Fleet {
     /// Returns a fleet without nodes.
     pub fn new(params: Params) -> Self {
         let rng = Rng::stream(params.seed, 0xF1EE7);
-        Fleet { params, nodes: Vec::new(), outputs: VecDeque::new(), rng }
+        Fleet { params, nodes: Vec::new(), shares: Shares::default(), outputs: VecDeque::new(), rng }
     }
 
     /// Adds a node, assumed to be up, and returns its id; ids count up from 0.
@@ -69,6 +73,7 @@ impl Fleet {
             why: Why::Initial,
             since: now,
         });
+        self.shares.add_node(now);
         Ok(node)
     }
 
@@ -76,8 +81,9 @@ impl Fleet {
     /// are draining. The request counts as in flight until [`Fleet::handle_release`].
     pub fn pick(&mut self, now: Instant, avoid: Option<NodeId>) -> Option<Pick> {
         self.end_ejections(now);
-        let pick = self.choose(avoid)?;
+        let pick = self.choose(now, avoid)?;
         let node = &mut self.nodes[pick.node.index()];
+        self.shares.handle_pick(now, pick.node.index(), node.in_flight);
         node.in_flight += 1;
         node.picked += 1;
         Some(pick)
@@ -88,6 +94,14 @@ impl Fleet {
         if let Some(node) = self.nodes.get_mut(node.index()) {
             debug_assert!(node.in_flight > 0, "released more often than picked");
             node.in_flight = node.in_flight.saturating_sub(1);
+        }
+    }
+
+    /// Notes how long `node` took for a request, by which its share moves.
+    pub fn handle_served(&mut self, now: Instant, node: NodeId, served: &Served) {
+        // A single node has all there is.
+        if self.nodes.len() > 1 {
+            self.shares.handle_served(now, node.index(), served);
         }
     }
 
@@ -241,7 +255,7 @@ impl Fleet {
     /// Returns the visible state of every node, by id.
     pub fn view(&self) -> Vec<NodeView> {
         let ids = (0u32..).map(NodeId);
-        self.nodes.iter().zip(ids).map(|(node, id)| node.view(id)).collect()
+        self.nodes.iter().zip(ids).map(|(node, id)| node.view(id, self.shares.share(id.index()))).collect()
     }
 
     /// Returns the requests in flight on `node`; 0 if there is no such node.
@@ -249,44 +263,56 @@ impl Fleet {
         self.nodes.get(node.index()).map_or(0, |node| node.in_flight)
     }
 
-    fn choose(&mut self, avoid: Option<NodeId>) -> Option<Pick> {
-        let well = |node: &Node| node.status() == Status::Up;
-        if let Some(pick) = self.choose_among(avoid, well) {
+    fn choose(&mut self, now: Instant, avoid: Option<NodeId>) -> Option<Pick> {
+        let well = |_: &Shares, _: usize, node: &Node| node.status() == Status::Up;
+        let answers = |shares: &Shares, index: usize, node: &Node| {
+            node.status() == Status::Up && !shares.is_silent(now, index, node.in_flight)
+        };
+        if let Some(pick) = self.choose_among(now, avoid, answers) {
             return Some(pick);
         }
-        if let Some(Pick { node, .. }) = self.choose_among(None, well) {
+        if let Some(pick) = self.choose_among(now, avoid, well) {
+            return Some(pick);
+        }
+        if let Some(Pick { node, .. }) = self.choose_among(now, None, well) {
             return Some(Pick { node, reason: PickReason::NoOther });
         }
-        let able = |node: &Node| !node.draining;
-        let pick = self.choose_among(avoid, able).or_else(|| self.choose_among(None, able))?;
+        let able = |_: &Shares, _: usize, node: &Node| !node.draining;
+        let pick = self.choose_among(now, avoid, able).or_else(|| self.choose_among(now, None, able))?;
         Some(Pick { reason: PickReason::Panic, ..pick })
     }
 
     /// Returns a pick among the nodes that are `able`, without `avoid`.
-    fn choose_among(&mut self, avoid: Option<NodeId>, able: impl Fn(&Node) -> bool) -> Option<Pick> {
+    fn choose_among(
+        &mut self,
+        now: Instant,
+        avoid: Option<NodeId>,
+        able: impl Fn(&Shares, usize, &Node) -> bool,
+    ) -> Option<Pick> {
         let avoid = avoid.map(NodeId::index);
         let candidates = || {
             let nodes = self.nodes.iter().enumerate();
-            nodes.filter(|(index, node)| Some(*index) != avoid && able(node)).map(|(index, _)| index)
+            nodes.filter(|(index, node)| Some(*index) != avoid && able(&self.shares, *index, node))
         };
-        let count = candidates().count();
-        let (first, second, reason) = match count {
+        let load = |index: usize| self.shares.load(now, index, self.nodes[index].in_flight);
+        let (index, reason) = match candidates().count() {
             0 => return None,
-            1 => (0, 0, PickReason::OnlyOne),
-            2 => {
-                let first = self.rng.below(2);
-                (first, 1 - first, PickReason::LeastInFlight)
+            1 => (candidates().next()?.0, PickReason::OnlyOne),
+            count if count <= COMPARED_MAX => {
+                let least = candidates().map(|(index, _)| load(index)).fold(f64::INFINITY, f64::min);
+                let best = || candidates().map(|(index, _)| index).filter(|index| load(*index) <= least);
+                (best().nth(self.rng.below(best().count()))?, PickReason::LeastInFlight)
             }
-            _ => {
+            count => {
                 let first = self.rng.below(count);
                 // One of the other nodes: the index skips the first.
                 let second = self.rng.below(count - 1);
-                (first, second + usize::from(second >= first), PickReason::PowerOfTwo)
+                let first_two = [first, second + usize::from(second >= first)].map(|at| candidates().nth(at));
+                let [first, second] = first_two.map(|found| found.map(|(index, _)| index));
+                let (first, second) = (first?, second?);
+                (if load(second) < load(first) { second } else { first }, PickReason::PowerOfTwo)
             }
         };
-        let first = candidates().nth(first)?;
-        let second = candidates().nth(second)?;
-        let index = if self.nodes[second].in_flight < self.nodes[first].in_flight { second } else { first };
         Some(Pick { node: NodeId(index as u32), reason })
     }
 
@@ -341,6 +367,9 @@ impl Fleet {
         };
         state.why = why;
         state.since = at;
+        if to == Status::Up {
+            self.shares.handle_return(at, node.index());
+        }
         if self.outputs.len() >= OUTPUTS_MAX {
             // Checks are never dropped: the caller reports a result for each. There is at most one
             // per node.
@@ -368,7 +397,7 @@ impl Node {
         self.lost || self.unreached > 0 || self.losses > 0
     }
 
-    fn view(&self, node: NodeId) -> NodeView {
+    fn view(&self, node: NodeId, share: f64) -> NodeView {
         NodeView {
             node,
             status: self.status(),
@@ -376,6 +405,7 @@ impl Node {
             since: self.since,
             until: self.ejection.until(),
             in_flight: self.in_flight,
+            share,
             picked: self.picked,
             failures_in_a_row: self.ejection.failures_in_a_row(),
         }

@@ -5,8 +5,9 @@
 //! request, a node and the reason for it. It asks for checks of nodes and takes their results, and
 //! it ejects nodes that keep failing.
 //!
-//! - [`Fleet::pick`]: a node, the less loaded of two that are up. The request counts as in flight
-//!   until [`Fleet::handle_release`].
+//! - [`Fleet::pick`]: a node, the one with the fewest requests in flight for its share. The request counts
+//!   as in flight until [`Fleet::handle_release`].
+//! - [`Fleet::handle_served`]: how long a request took, by which the shares move.
 //! - [`Fleet::handle_answer`], [`Fleet::handle_failure`], [`Fleet::handle_unreached`],
 //!   [`Fleet::handle_lost`]: what requests show (passive checks).
 //! - [`Fleet::handle_check`]: what a check shows (active checks), asked for by [`Output::Check`].
@@ -37,10 +38,11 @@ mod ejection;
 mod fleet;
 mod health;
 pub mod scaling;
+mod shares;
 pub mod workers;
 
 pub use api::{
     Change, CheckParams, Checked, EjectionParams, FleetFull, NODES_MAX, NodeView, OUTPUTS_MAX, Output,
-    Params, Pick, PickReason, Status, Why,
+    Params, Pick, PickReason, Served, Status, Why,
 };
 pub use fleet::Fleet;

@@ -18,7 +18,7 @@ use std::collections::{BinaryHeap, HashMap};
 use std::iter::Peekable;
 use std::sync::Arc;
 use suimon_control::SizeLawKind;
-use suimon_fleet::Fleet;
+use suimon_fleet::{Fleet, Served};
 use suimon_gate::{Gate, Knowledge, Output, Permit, RouteMode, Start};
 use suimon_model::{
     Duration, Failure, Instant, KindId, Limit, NodeId, Outcome, PoolId, Reason, RequestId, Rng, RouteId,
@@ -59,6 +59,7 @@ struct Work {
     permit: Permit,
     gate_route: RouteId,
     node: NodeId,
+    since: Instant,
     fails: bool,
 }
 
@@ -303,7 +304,7 @@ impl<'a> Run<'a> {
             if fails { 0.0 } else { self.cost_rng.lognormal(cost.elsewhere, cost.elsewhere_variation) };
         let node = self.fleet.pick(now, None).ok_or("no node was found")?.node;
         let gate_route = self.gate_route(route);
-        let work = Work { permit: start.permit, gate_route, node, fails };
+        let work = Work { permit: start.permit, gate_route, node, since: now, fails };
         let id = match self.free_work.pop() {
             Some(index) => {
                 self.work[index] = Some(work);
@@ -392,7 +393,10 @@ impl<'a> Run<'a> {
             }
             let work = self.work[id as usize].take().expect("what ends on a node was started there");
             self.free_work.push(id as usize);
+            let took = now.since(work.since);
+            let served = Served { route: work.gate_route, took, is_good: !work.fails };
             self.fleet.handle_release(work.node);
+            self.fleet.handle_served(now, work.node, &served);
             self.fleet.handle_answer(now, work.node);
             let owner = self.owners.remove(&work.permit.request());
             let ending = match owner {

@@ -4,6 +4,7 @@ use http::request::Parts;
 use std::net::IpAddr;
 use std::sync::Arc;
 use suimon_message::peer::Forwarding;
+use suimon_model::RouteId;
 
 /// A request's head: what the client asks for, and who the client is, unless the headers already
 /// say so.
@@ -18,6 +19,8 @@ pub struct RequestHead {
     pub(super) client: Option<RequestClient>,
     /// Whether nobody counts it among those that are let in.
     pub(super) is_ungated: bool,
+    /// Its route, if it has one: how long it takes is compared with others of it.
+    pub(super) route: Option<RouteId>,
 }
 
 /// The client of a request, as far as it is known.
@@ -32,7 +35,13 @@ pub struct RequestClient {
 impl RequestHead {
     /// Returns the head of a request whose client `forwarding` describes.
     pub fn of(parts: Box<Parts>, forwarding: Option<Arc<Forwarding>>, client: RequestClient) -> Self {
-        RequestHead { parts, forwarding, client: Some(client), is_ungated: false }
+        RequestHead { parts, forwarding, client: Some(client), is_ungated: false, route: None }
+    }
+
+    /// Returns the same, of a request of a route; `None`: it has none.
+    #[must_use]
+    pub fn of_route(self, route: Option<RouteId>) -> Self {
+        RequestHead { route, ..self }
     }
 
     /// Returns the same, of a request that nobody counts among those that are let in.
@@ -44,6 +53,6 @@ impl RequestHead {
 
 impl From<Parts> for RequestHead {
     fn from(parts: Parts) -> Self {
-        RequestHead { parts: Box::new(parts), forwarding: None, client: None, is_ungated: false }
+        RequestHead { parts: Box::new(parts), forwarding: None, client: None, is_ungated: false, route: None }
     }
 }

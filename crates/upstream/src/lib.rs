@@ -71,8 +71,8 @@ use request::RequestBody;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use suimon_fleet::{Change, Fleet, Output, Pick};
-use suimon_model::{Instant, NodeId};
+use suimon_fleet::{Change, Fleet, Output, Pick, Served};
+use suimon_model::{Instant, NodeId, RouteId};
 use tokio::sync::{Notify, watch};
 use workers::Workers;
 
@@ -284,6 +284,13 @@ impl Shared {
         if changed {
             self.tell_changes();
         }
+    }
+
+    /// Notes how long a node took for the head of an answer.
+    fn note_served(&self, node: NodeId, since: Instant, route: Option<RouteId>, is_good: bool) {
+        let Some(route) = route.filter(|_| self.nodes.len() > 1) else { return };
+        let now = self.now();
+        self.fleet().handle_served(now, node, &Served { route, took: now.since(since), is_good });
     }
 
     fn note_failure(&self, node: NodeId) {

@@ -117,6 +117,7 @@ pub(super) async fn send(
             guard,
         };
         let unsent = std::mem::take(&mut body);
+        let since = shared.now();
         let tried = attempt(link, node, &head, call, unsent, sent, shared.params.first_byte_timeout).await;
         // A failed connection from the pool proves nothing about the node. A new one that fails
         // does, or proves something about the request.
@@ -130,6 +131,7 @@ pub(super) async fn send(
         match tried {
             Ok(response) => {
                 shared.note_answer(pick.node);
+                shared.note_served(pick.node, since, head.route, !is_fault(response.status()));
                 return Ok(response);
             }
             Err(Missed::Unsent(error, unsent)) => {
@@ -164,6 +166,7 @@ pub(super) async fn send(
             Err(Missed::Failed(error)) => {
                 if error.kind() == UpstreamErrorKind::FirstByteTimeout {
                     shared.note_failure(pick.node);
+                    shared.note_served(pick.node, since, head.route, false);
                 }
                 return Err(error);
             }
@@ -171,6 +174,11 @@ pub(super) async fn send(
     }
     let error = last_error.expect("a try that does not return leaves its error");
     Err(error.with_unsent(Unsent { head, body, progress }))
+}
+
+/// Returns whether a status tells of a fault of the node.
+fn is_fault(status: StatusCode) -> bool {
+    status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED
 }
 
 /// Returns a connection to `node` and whether it was used before. Leaves the worker that it leads to

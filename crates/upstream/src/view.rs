@@ -6,7 +6,7 @@ use suimon_fastcgi::php_status::PhpStatus;
 use suimon_model::{NodeId, PoolId};
 
 /// The visible state of a node.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct UpstreamNodeView {
     /// The node.
     pub node: NodeId,
@@ -26,6 +26,8 @@ pub struct UpstreamNodeView {
     pub ejected_for: Option<Duration>,
     /// Requests in flight.
     pub in_flight: u32,
+    /// Its share of the requests in flight; the mean of all nodes is 1.
+    pub share: f64,
     /// How often it was picked since the start.
     pub picked: u64,
     /// Failed requests in a row.
@@ -51,6 +53,7 @@ impl Upstream {
             for_the_last: now.since(seen.since),
             ejected_for: seen.until.map(|until| until.since(now)),
             in_flight: seen.in_flight,
+            share: seen.share,
             picked: seen.picked,
             failures_in_a_row: seen.failures_in_a_row,
             connections: node.pooled(),

@@ -161,6 +161,7 @@ impl Core {
         let unhurried = body.unhurried().filter(|_| is_call);
         let client = RequestClient { address, is_secure: connection.peer().is_secure(&parts.headers) };
         let head = RequestHead::of(parts, connection.peer().forwarding(), client);
+        let head = head.of_route(context.class.route());
         let head = if slot.is_none() { head.ungated() } else { head };
         let sending = upstream.send(head, body, None);
         let mut exchange = Exchange::new(Arc::clone(&self.backend), sending, slot, tally, awaits);

@@ -123,6 +123,7 @@ fn state() -> State {
             for_seconds: 99.0,
             ejected_for_seconds: None,
             in_flight: 3,
+            share: 1.0,
             picked: 100,
             failures_in_a_row: 0,
             connections: 5,

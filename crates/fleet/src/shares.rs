@@ -1,0 +1,227 @@
+//! How the requests in flight are spread over nodes that are not equally fast.
+//!
+//! The gate says how many requests are in the application at once; here each node gets its share of
+//! them. Shares move until a request takes as long on every node as on the others. Where nodes share a
+//! processor among their requests, n requests take n times as long, so this is where each node's share
+//! is in proportion to its speed, and all are as busy.
+//!
+//! *Law*. With the time that a request took, r times the mean of its route on all nodes, and w the share:
+//!
+//! ```text
+//! s ← s + (ln r − s) / 30                    how slow a node is                                  (1)
+//! w ← w · exp(−0.2 (s − s̄))                  every max(0.5 s, 2 requests)                         (2)
+//! node = argmin (in flight / p + 1) / w      a random one of equals; of two random ones beyond 64  (3)
+//! ```
+//!
+//! p is 1; a node that comes, or comes back, begins with a quarter, and has all of it after ten seconds, as
+//! its caches are cold. The share of a node that gets no requests goes back to 1 within some ten seconds, so
+//! that it is tried again.
+//!
+//! A failed request counts as one that took eight times as long, so that a node that fails at once
+//! attracts nobody. One that has requests and has answered none of them for
+//! max(2 s, 8 requests), while others did, is *silent*: it gets one request a second until it answers.
+//!
+//! *Signals*: times and outcomes of requests, by node and route. *Units*: seconds; shares have the mean 1.
+//! *Limits*: shares are 1/20 to 20; a ratio r is 1/8 to 8. *Source*: LAWS §6 of the design; late
+//! binding as in join-idle-queue (Lu et al. 2011), P2C beyond 64 (Mitzenmacher 2001).
+
+use crate::api::Served;
+use suimon_model::real::{exp, ln};
+use suimon_model::{Duration, Instant, RouteId, seconds};
+
+/// Requests over which the slowness of a node is the mean, and those of a route's time.
+const NODE_REQUESTS: f64 = 30.0;
+const ROUTE_REQUESTS: f64 = 300.0;
+/// The greatest ratio that counts; that of a failed request.
+const RATIO_MAX: f64 = 8.0;
+/// How fast shares move, and what a failed request leaves of one at once.
+const PACE: f64 = 0.2;
+const FAILED: f64 = 0.7;
+const SHARE_MAX: f64 = 20.0;
+/// What is left, from one move to the next, of the logarithm of a share that nothing tells of.
+const FORGETS: f64 = 0.95;
+/// The shortest time from one move to the next, and the same in requests.
+const EVERY: Duration = Duration::from_millis(500);
+const EVERY_REQUESTS: f64 = 2.0;
+/// Requests of a node since the last move, without which it says nothing.
+const SEEN_LEAST: u32 = 5;
+/// What a node begins with, and for how long it has less than its share.
+const BEGINS_WITH: f64 = 0.25;
+const WARM_AFTER_S: f64 = 10.0;
+/// How long a node answers nothing until it is silent, and the same in requests.
+const SILENT_AFTER_S: f64 = 2.0;
+const SILENT_REQUESTS: f64 = 8.0;
+/// How often a silent node is tried.
+const TRIED_EVERY: Duration = Duration::from_secs(1);
+/// The most routes whose times are known; what comes beyond them shares the last.
+const ROUTES_MAX: usize = 1024;
+
+/// The shares of all nodes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shares {
+    nodes: Vec<NodeShare>,
+    /// By route: the mean time of a request, seconds, and how many were seen, up to
+    /// [`ROUTE_REQUESTS`].
+    routes: Vec<(f64, f64)>,
+    /// The mean time of any request, seconds, likewise.
+    any: (f64, f64),
+    moved: Option<Instant>,
+    /// When any node answered last.
+    answered: Option<Instant>,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct NodeShare {
+    share: f64,
+    slowness: f64,
+    /// Requests since the last move, those that it got and those that it answered, and all up to
+    /// [`NODE_REQUESTS`].
+    got: u32,
+    seen: u32,
+    /// Requests that it had when it got those, together.
+    had: u64,
+    known: f64,
+    /// Since when it serves.
+    since: Instant,
+    /// Since when it owes an answer: its last one, or the first request after it had none.
+    owes_since: Instant,
+    tried: Instant,
+}
+
+impl Shares {
+    pub(crate) fn add_node(&mut self, now: Instant) {
+        // The first ones are all as cold: they need no time.
+        let since = if self.answered.is_some() { now } else { Instant::ORIGIN };
+        self.nodes.push(NodeShare {
+            share: 1.0,
+            slowness: 0.0,
+            got: 0,
+            seen: 0,
+            had: 0,
+            known: 0.0,
+            since,
+            owes_since: now,
+            tried: now,
+        });
+    }
+
+    /// Notes that a node is up again.
+    pub(crate) fn handle_return(&mut self, now: Instant, node: usize) {
+        if let Some(node) = self.nodes.get_mut(node) {
+            (node.since, node.owes_since) = (now, now);
+        }
+    }
+
+    /// Notes that a node gets a request; `had`: requests that it has already.
+    pub(crate) fn handle_pick(&mut self, now: Instant, node: usize, had: u32) {
+        let node = &mut self.nodes[node];
+        node.tried = now;
+        node.got = node.got.saturating_add(1);
+        node.had += u64::from(had);
+        if had == 0 {
+            node.owes_since = now;
+        }
+        self.adapt(now);
+    }
+
+    /// Notes that a node has answered a request of a route.
+    pub(crate) fn handle_served(&mut self, now: Instant, node: usize, served: &Served) {
+        let Served { route, took, is_good } = *served;
+        let took = took.as_secs_f64().max(1e-6);
+        self.answered = Some(now);
+        let mean = self.note_time(route, took, is_good);
+        let Some(node) = self.nodes.get_mut(node) else { return };
+        node.owes_since = now;
+        let ratio = if is_good { (took / mean).clamp(1.0 / RATIO_MAX, RATIO_MAX) } else { RATIO_MAX };
+        node.known = (node.known + 1.0).min(NODE_REQUESTS);
+        node.slowness += (ln(ratio) - node.slowness) / node.known;
+        node.seen = node.seen.saturating_add(1);
+        if !is_good {
+            node.share = (FAILED * node.share).max(1.0 / SHARE_MAX);
+        }
+        self.adapt(now);
+    }
+
+    /// Returns the mean time of a route's requests, this one among them.
+    fn note_time(&mut self, route: RouteId, took: f64, is_good: bool) -> f64 {
+        let index = route.index().min(ROUTES_MAX - 1);
+        if self.routes.len() <= index {
+            self.routes.resize(index + 1, (0.0, 0.0));
+        }
+        for (mean, seen) in [&mut self.routes[index], &mut self.any] {
+            if is_good || *seen == 0.0 {
+                *seen = (*seen + 1.0).min(ROUTE_REQUESTS);
+                *mean += (took - *mean) / *seen;
+            }
+        }
+        self.routes[index].0.max(1e-6)
+    }
+
+    /// (2)
+    fn adapt(&mut self, now: Instant) {
+        let (mean, _) = self.any;
+        let moved = *self.moved.get_or_insert(now);
+        if now.since(moved) < EVERY.max(seconds(EVERY_REQUESTS * mean)) {
+            return;
+        }
+        self.moved = Some(now);
+        for node in self.nodes.iter_mut().filter(|node| node.got == 0 && node.seen == 0) {
+            node.share = exp(FORGETS * ln(node.share));
+            node.slowness *= FORGETS;
+        }
+        // One that has a single request at a time cannot have less: that it is slow then tells its speed, and
+        // no share makes it faster.
+        let speaking = |node: &NodeShare| node.seen >= SEEN_LEAST;
+        let mean = |nodes: &[NodeShare], is_meant: &dyn Fn(&NodeShare) -> bool| {
+            let meant: Vec<f64> =
+                nodes.iter().filter(|node| is_meant(node)).map(|node| node.slowness).collect();
+            (meant.len() > 1).then(|| meant.iter().sum::<f64>() / meant.len() as f64)
+        };
+        let Some(first) = mean(&self.nodes, &speaking) else { return self.begin_counting() };
+        let moves =
+            |node: &NodeShare| speaking(node) && (node.slowness <= first || node.had >= u64::from(node.got));
+        if let Some(mean) = mean(&self.nodes, &moves) {
+            for node in self.nodes.iter_mut().filter(|node| moves(node)) {
+                node.share *= exp(-PACE * (node.slowness - mean));
+            }
+        }
+        self.begin_counting();
+        let all: f64 = self.nodes.iter().map(|node| node.share).sum();
+        let mean = all / self.nodes.len() as f64;
+        for node in &mut self.nodes {
+            node.share = (node.share / mean).clamp(1.0 / SHARE_MAX, SHARE_MAX);
+        }
+    }
+
+    fn begin_counting(&mut self) {
+        for node in &mut self.nodes {
+            (node.got, node.had) = (0, 0);
+            if node.seen >= SEEN_LEAST {
+                node.seen = 0;
+            }
+        }
+    }
+
+    /// Returns what a node's next request would be to it: the less, the rather it gets it.
+    pub(crate) fn load(&self, now: Instant, node: usize, in_flight: u32) -> f64 {
+        let node = &self.nodes[node];
+        let warm = (now.secs_since(node.since) / WARM_AFTER_S).min(1.0);
+        let part = BEGINS_WITH + (1.0 - BEGINS_WITH) * warm;
+        (f64::from(in_flight) / part + 1.0) / node.share
+    }
+
+    /// Returns whether a node has requests, answers none of them, and is not to be tried again yet.
+    pub(crate) fn is_silent(&self, now: Instant, node: usize, in_flight: u32) -> bool {
+        let node = &self.nodes[node];
+        let patience = seconds(SILENT_AFTER_S.max(SILENT_REQUESTS * self.any.0));
+        in_flight > 0
+            && now.since(node.owes_since) > patience
+            && self.answered.is_some_and(|at| at > node.owes_since)
+            && now.since(node.tried) < TRIED_EVERY
+    }
+
+    /// Returns the share of a node; the mean is 1.
+    pub(crate) fn share(&self, node: usize) -> f64 {
+        self.nodes.get(node).map_or(1.0, |node| node.share)
+    }
+}
