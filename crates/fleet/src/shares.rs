@@ -17,8 +17,12 @@
 //! its caches are cold. The share of a node that gets no requests goes back to 1 within some ten seconds, so
 //! that it is tried again.
 //!
-//! A failed request counts as one that took eight times as long, so that a node that fails at once
-//! attracts nobody. One that has requests and has answered none of them for
+//! In (2) count nodes that have answered five requests since the last move. One that is slower than the mean
+//! although it mostly has a single request at a time does not move, nor is it in the mean: it cannot have
+//! less.
+//!
+//! A failed request counts as one that took eight times as long, and takes 0.3 of the share at once, so that a
+//! node that fails at once attracts nobody. One that has requests and has answered none of them for
 //! max(2 s, 8 requests), while others did, is *silent*: it gets one request a second until it answers.
 //!
 //! *Signals*: times and outcomes of requests, by node and route. *Units*: seconds; shares have the mean 1.

@@ -43,8 +43,23 @@ pub struct ClusterSetup {
     pub start: (Duration, Duration),
     /// What clients ask for.
     pub views: PageViews,
-    /// How old the loads are by which a connection is sent to a node.
+    /// How often nodes tell their loads.
     pub reports_every: Duration,
+    /// To which node a connection goes.
+    pub dispatch: Dispatch,
+}
+
+/// To which of the nodes that serve a connection goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Dispatch {
+    /// The one that told the lowest load, as in the paper.
+    Told,
+    /// The one with the lowest load, with what was sent since it was told.
+    Corrected,
+    /// Of two random ones, the one that told the lower load.
+    TwoTold,
+    /// One after the other.
+    InTurn,
 }
 
 /// What clients ask for.

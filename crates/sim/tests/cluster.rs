@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 use suimon_sim::cluster::{
-    ClusterRun, ClusterSetup, PageViews, Scaling, ScalingLaw, ScalingParams, run_cluster,
+    ClusterRun, ClusterSetup, Dispatch, PageViews, Scaling, ScalingLaw, ScalingParams, run_cluster,
 };
 use suimon_workload::{Arrivals, Phase, Spacing};
 
@@ -26,6 +26,7 @@ fn setup(most: f64) -> ClusterSetup {
             dynamic_s: (0.005, 0.5),
         },
         reports_every: Duration::from_millis(10),
+        dispatch: Dispatch::Told,
     }
 }
 

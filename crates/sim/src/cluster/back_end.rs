@@ -2,7 +2,8 @@
 
 use crate::node::{Efficiency, Job, Machine, Node, Pauses};
 use std::collections::VecDeque;
-use suimon_model::{Instant, Rng};
+use suimon_fleet::told::ToldLoad;
+use suimon_model::{Duration, Instant, Rng};
 
 /// Processes at the start of a node, and the bounds of the idle ones.
 const PROCESSES_FIRST: u32 = 10;
@@ -32,22 +33,23 @@ pub(super) struct BackEnd {
     pub(super) connections: u32,
     /// When its node wakes next; far in the future if never.
     pub(super) wakes: Instant,
-    /// The load as it was last told, and what was sent since.
-    pub(super) told: f64,
+    /// The load as it was last told.
+    pub(super) told: ToldLoad,
     processes: u32,
     spawn: u32,
     loads: VecDeque<usize>,
 }
 
 impl BackEnd {
-    pub(super) fn new(stage: Stage, order: u64, rng: Rng) -> Self {
+    pub(super) fn new(now: Instant, stage: Stage, order: u64, rng: Rng) -> Self {
         BackEnd {
             stage,
             order,
             node: Node::new(machine(PROCESSES_FIRST), rng),
             connections: 0,
             wakes: Instant::FAR_FUTURE,
-            told: 0.0,
+            // The first ones are told at once.
+            told: ToldLoad::new(now, 0, 0.0, Duration::MAX / 4),
             processes: PROCESSES_FIRST,
             spawn: 1,
             loads: VecDeque::with_capacity(LOAD_TICKS),

@@ -2,7 +2,7 @@
 
 use super::back_end::{BackEnd, Stage};
 use super::client::Client;
-use super::{ClusterSetup, NodeRule};
+use super::{ClusterSetup, Dispatch, NodeRule};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::iter::Peekable;
@@ -78,6 +78,8 @@ struct Run<'a> {
     orders: u64,
     heap: BinaryHeap<Reverse<(Instant, u64, Event)>>,
     events: u64,
+    reports: u64,
+    turn: usize,
     place_rng: Rng,
     start_rng: Rng,
     /// Up to when node-seconds are counted.
@@ -110,6 +112,8 @@ pub fn run_cluster(setup: &ClusterSetup, seed: u64, rule: &mut dyn NodeRule) -> 
         orders: 0,
         heap: BinaryHeap::new(),
         events: 0,
+        reports: 0,
+        turn: 0,
         place_rng: Rng::stream(seed, PLACES),
         start_rng: Rng::stream(seed, STARTS),
         counted: Instant::ORIGIN,
@@ -166,7 +170,11 @@ impl Run<'_> {
                 self.at(now + TICK, Event::Tick);
             }
             Event::Report => {
-                self.nodes.iter_mut().flatten().for_each(|node| node.told = node.runs() as f64);
+                self.reports += 1;
+                for node in self.nodes.iter_mut().flatten() {
+                    let load = node.runs() as f64;
+                    node.told.handle_report(now, self.reports, load);
+                }
                 self.at(now + self.setup.reports_every, Event::Report);
             }
             Event::Parents => {
@@ -217,7 +225,7 @@ impl Run<'_> {
     fn ask(&mut self, now: Instant, id: u64) {
         let node = match self.clients[&id].node {
             Some(node) => node,
-            None => self.connect(id),
+            None => self.connect(now, id),
         };
         let cpu = self.clients.get_mut(&id).expect("it asks").next_file(&self.setup.views);
         self.work_of_all += cpu;
@@ -226,19 +234,36 @@ impl Run<'_> {
         self.settle(now, node);
     }
 
-    /// Sends a connection to the node that has told the lowest load.
-    fn connect(&mut self, id: u64) -> usize {
-        let serving = || {
-            let nodes = self.nodes.iter().enumerate();
-            nodes
-                .filter_map(|(index, node)| Some((index, node.as_ref()?)))
-                .filter(|(_, it)| it.stage == Stage::Serving)
+    /// Sends a connection to a node.
+    fn connect(&mut self, now: Instant, id: u64) -> usize {
+        let serving: Vec<usize> = (0..self.nodes.len())
+            .filter(|index| self.nodes[*index].as_ref().is_some_and(|node| node.stage == Stage::Serving))
+            .collect();
+        let told = |index: usize, corrected: bool| {
+            let told = &self.nodes[index].as_ref().expect("it serves").told;
+            if corrected { told.load(now) } else { told.told(now) }.unwrap_or_default()
         };
-        let least = serving().map(|(_, node)| node.told).min_by(f64::total_cmp).expect("some always serve");
-        let best: Vec<usize> =
-            serving().filter(|(_, node)| node.told <= least).map(|(index, _)| index).collect();
-        let node = best[self.place_rng.below(best.len())];
-        self.nodes[node].as_mut().expect("it serves").connections += 1;
+        let least = |among: &[usize], corrected: bool, rng: &mut Rng| {
+            let load = among.iter().map(|index| told(*index, corrected)).fold(f64::INFINITY, f64::min);
+            let best: Vec<usize> =
+                among.iter().copied().filter(|index| told(*index, corrected) <= load).collect();
+            best[rng.below(best.len())]
+        };
+        let mut rng = self.place_rng.clone();
+        let node = match self.setup.dispatch {
+            Dispatch::Told => least(&serving, false, &mut rng),
+            Dispatch::Corrected => least(&serving, true, &mut rng),
+            Dispatch::TwoTold => {
+                let two = [rng.below(serving.len()), rng.below(serving.len())];
+                least(&two.map(|at| serving[at]), false, &mut rng)
+            }
+            Dispatch::InTurn => serving[self.turn % serving.len()],
+        };
+        self.place_rng = rng;
+        self.turn += 1;
+        let back_end = self.nodes[node].as_mut().expect("it serves");
+        back_end.connections += 1;
+        back_end.told.handle_sent();
         self.clients.get_mut(&id).expect("it asks").node = Some(node);
         node
     }
@@ -300,7 +325,7 @@ impl Run<'_> {
         let order = self.orders;
         self.orders += 1;
         let rng = Rng::stream(self.seed, NODES + order);
-        self.nodes[index] = Some(BackEnd::new(stage, order, rng));
+        self.nodes[index] = Some(BackEnd::new(now, stage, order, rng));
         if stage == Stage::Starting {
             let (least, most) = self.setup.start;
             let takes = self.start_rng.between(least.as_secs_f64(), most.as_secs_f64());
