@@ -56,6 +56,23 @@ async fn a_name_nobody_knows_is_a_failure_to_connect() {
 }
 
 #[tokio::test]
+async fn a_node_that_answers_with_errors_at_once_attracts_nobody() {
+    let broken = b"HTTP/1.1 500 Internal Server Error\r\ncontent-length: 2\r\n\r\nno";
+    let nodes =
+        [Backend::answering(OK).await, Backend::answering(broken).await, Backend::answering(OK).await];
+    let upstream = Upstream::new(params(&nodes.each_ref().map(|node| node.address))).unwrap();
+    for _ in 0..100 {
+        let head = RequestHead::from(head(Method::GET, "/")).of_route(Some(RouteId(0)));
+        let answer = within(upstream.send(head, Full::new(Bytes::new()), None)).await.unwrap();
+        text(answer).await.unwrap();
+    }
+    let asked = nodes.each_ref().map(Backend::requests);
+    assert!(asked[1] <= 5 && asked[0] > 30 && asked[2] > 30, "{asked:?}");
+    let shares: Vec<f64> = upstream.view().iter().map(|node| node.share).collect();
+    assert!(shares[1] < shares[0] && shares[1] < shares[2], "{shares:?}");
+}
+
+#[tokio::test]
 async fn the_avoided_node_is_avoided() {
     let (one, other) = (Backend::answering(OK).await, Backend::answering(OK).await);
     let upstream = Upstream::new(params(&[one.address, other.address])).unwrap();
