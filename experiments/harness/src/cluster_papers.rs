@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use suimon_chart::{Axis, Hue, Plot, Rule, Series};
 use suimon_rivals::scaling::NodeRival;
 use suimon_sim::cluster::{
-    ClusterRun, ClusterSetup, NodeRule, PageViews, Scaling, ScalingLaw, ScalingParams, run_cluster,
+    ClusterRun, ClusterSetup, Dispatch, NodeRule, PageViews, Scaling, ScalingLaw, ScalingParams, View,
+    run_cluster,
 };
 use suimon_workload::{Arrivals, Phase, Spacing};
 
@@ -45,6 +46,17 @@ const EAGERNESSES: [f64; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];
 /// Targets that others' rules are tried with: requests per node, or the use of a processor.
 const REQUESTS: [f64; 14] = [1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 13.0, 16.0, 20.0, 25.0, 32.0, 40.0, 50.0, 65.0];
 const USES: [f64; 6] = [0.3, 0.4, 0.5, 0.6, 0.7, 0.8];
+/// Nodes, choices of one, and times between two reports, milliseconds, that are compared.
+const BALANCED: u32 = 7;
+const DISPATCHES: [(&str, Dispatch); 4] = [
+    ("the least told", Dispatch::Told),
+    ("the least told, and sent since", Dispatch::Corrected),
+    ("the less told of two", Dispatch::TwoTold),
+    ("one after the other", Dispatch::InTurn),
+];
+const REPORTS_MS: [u64; 4] = [10, 100, 1000, 2000];
+/// What reports of 1 s may cost at most, as a multiple of fresh ones.
+const AGE_COSTS_MAX: f64 = 1.5;
 const SEEDS: u64 = 12;
 const HEIGHT: f64 = 300.0;
 
@@ -126,6 +138,7 @@ impl Load {
                 dynamic_s: (0.005, 0.5),
             },
             reports_every: Duration::from_millis(10),
+            dispatch: Dispatch::Told,
         }
     }
 }
@@ -183,6 +196,18 @@ struct Data {
     plays: Vec<Play>,
     /// Nodes by second, of one seed.
     courses: Vec<Course>,
+    /// Page views on A with [`BALANCED`] fixed nodes.
+    balance: Vec<Balance>,
+}
+
+/// How long page views take by where connections are sent.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+struct Balance {
+    dispatch: String,
+    /// Time from one report of a node to the next, seconds.
+    reports_s: f64,
+    mean_s: f64,
+    p99_s: f64,
 }
 
 /// One workload under one rule.
@@ -289,7 +314,32 @@ fn play(quick: bool) -> Data {
         let nodes = played(load, who, 1).seconds.iter().map(|second| second.nodes).collect();
         Course { who, load, nodes }
     });
-    Data { seeds, view_s: Load::A.setup().views.mean_s(), plays: plays.collect(), courses: courses.collect() }
+    let (plays, courses) = (plays.collect(), courses.collect());
+    Data { seeds, view_s: Load::A.setup().views.mean_s(), plays, courses, balance: balance(seeds) }
+}
+
+/// Plays A with fixed nodes, with loads of other ages and other choices of a node.
+fn balance(seeds: u64) -> Vec<Balance> {
+    let choices = DISPATCHES.iter().flat_map(|choice| REPORTS_MS.map(|age| (*choice, age)));
+    let jobs: Vec<_> = choices.flat_map(|job| (1..=seeds).map(move |seed| (job, seed))).collect();
+    let runs = parallel::map(&jobs, |(((_, dispatch), age), seed)| {
+        let every = Duration::from_millis(*age);
+        let setup = ClusterSetup {
+            nodes_first: BALANCED,
+            reports_every: every,
+            dispatch: *dispatch,
+            ..Load::A.setup()
+        };
+        run_cluster(&setup, *seed, &mut *Who::Fixed(BALANCED).rule(*seed))
+    });
+    let told = jobs.chunks(seeds as usize).zip(runs.chunks(seeds as usize));
+    told.map(|(jobs, runs)| {
+        let ((name, _), age) = jobs[0].0;
+        let took = sorted_times(runs);
+        let (mean_s, p99_s) = mean_and_p99(&took);
+        Balance { dispatch: name.to_owned(), reports_s: age as f64 / 1000.0, mean_s, p99_s }
+    })
+    .collect()
 }
 
 fn played(load: Load, who: Who, seed: u64) -> ClusterRun {
@@ -314,15 +364,8 @@ fn summed_up(load: Load, who: Who, runs: &[ClusterRun], most: &[ClusterRun]) -> 
         let all = most.iter().map(|run| between(run, *until, |second| second.files as f64)).sum::<f64>();
         files_per_s[at] * (until - FROM) as f64 / (all / most.len() as f64)
     };
-    let mut took: Vec<f64> = runs
-        .iter()
-        .flat_map(|run| &run.views)
-        .filter_map(|view| {
-            let began = view.began.since(suimon_model::Instant::ORIGIN).as_secs_f64();
-            (began >= FROM as f64 && began < UNTIL[EXAMPLE] as f64).then_some(view.took.as_secs_f64())
-        })
-        .collect();
-    took.sort_by(f64::total_cmp);
+    let took = sorted_times(runs);
+    let (mean_s, p99_s) = mean_and_p99(&took);
     Play {
         load,
         who,
@@ -330,12 +373,29 @@ fn summed_up(load: Load, who: Who, runs: &[ClusterRun], most: &[ClusterRun]) -> 
         files_per_s: files_per_s.clone(),
         nodes: by_end(|second| second.node_seconds),
         work: by_end(|second| second.work),
-        mean_s: took.iter().sum::<f64>() / took.len().max(1) as f64,
-        p99_s: took.get(took.len() * 99 / 100).copied().unwrap_or_default(),
+        mean_s,
+        p99_s,
         peak: mean(&|run| run.seconds.iter().map(|second| f64::from(second.nodes)).fold(0.0, f64::max)),
         orders: mean(&|run| run.orders.into()),
         returns: mean(&|run| run.returns.into()),
     }
+}
+
+/// Returns the times of page views that began up to the example's t_req, in ascending order, seconds.
+fn sorted_times(runs: &[ClusterRun]) -> Vec<f64> {
+    let counts = |view: &&View| {
+        let began = view.began.since(suimon_model::Instant::ORIGIN).as_secs_f64();
+        began >= FROM as f64 && began < UNTIL[EXAMPLE] as f64
+    };
+    let views = runs.iter().flat_map(|run| &run.views).filter(counts);
+    let mut took: Vec<f64> = views.map(|view| view.took.as_secs_f64()).collect();
+    took.sort_by(f64::total_cmp);
+    took
+}
+
+fn mean_and_p99(took: &[f64]) -> (f64, f64) {
+    let mean = took.iter().sum::<f64>() / took.len().max(1) as f64;
+    (mean, took.get(took.len() * 99 / 100).copied().unwrap_or_default())
 }
 
 /// Returns who is compared on a workload up to the example's t_req: fixed numbers, the paper's rule with
@@ -401,6 +461,13 @@ fn numbers(data: &Data) -> String {
             out += &row(&format!("Suimon, eagerness {eagerness}"), &all);
         }
     }
+    let _ = writeln!(
+        out,
+        "\n| A, {BALANCED} nodes: a connection goes to | reports every | mean s | p99 s |\n|---|--:|--:|--:|"
+    );
+    for Balance { dispatch, reports_s, mean_s, p99_s } in &data.balance {
+        let _ = writeln!(out, "| {dispatch} | {reports_s} s | {mean_s:.2} | {p99_s:.1} |");
+    }
     out += "\n| kinds on which no constant was chosen | n_s | bound | of all files | mean s | p99 s | orders |\n|---|--:|--:|--:|--:|--:|--:|\n";
     for load in Load::HELD_OUT {
         let fixed = data.fewest_fixed(load, EXAMPLE).into_iter();
@@ -455,6 +522,18 @@ fn claims(data: &Data) -> Vec<Claim> {
             ratio <= 1.05 && ours.mean_s <= fixed.mean_s && ours.share[EXAMPLE] >= ALL,
         ));
     }
+    let p99 = |reports_s: f64| {
+        let is_meant =
+            |it: &&Balance| it.dispatch == DISPATCHES[1].0 && (it.reports_s - reports_s).abs() < 1e-9;
+        data.balance.iter().find(is_meant).map_or(f64::NAN, |it| it.p99_s)
+    };
+    let (old, fresh) = (p99(1.0), p99(0.01));
+    claims.push(Claim::new(
+        format!(
+            "with reports every second, and what was sent since, the 99th percentile is at most {AGE_COSTS_MAX} times that with fresh ones: {old:.2} and {fresh:.2} s"
+        ),
+        old <= AGE_COSTS_MAX * fresh,
+    ));
     for load in Load::HELD_OUT {
         let paper = Who::Paper(INTERVALS[0], LOAD_OF_A);
         let Some((ours, paper)) = data.of(load, Who::Ours(0.5)).zip(data.of(load, paper)) else { continue };
