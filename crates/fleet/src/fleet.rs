@@ -39,6 +39,18 @@ struct Node {
     since: Instant,
 }
 
+/// Which nodes may be picked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fitness {
+    /// Those that are up and answer.
+    Answers,
+    Up,
+    /// Those that are not draining.
+    Any,
+}
+
+/// Loads of idle nodes that differ by less are alike, as a share.
+const ALIKE: f64 = 0.1;
 /// Of so many nodes all are compared for each request; of more, two.
 const COMPARED_MAX: usize = 64;
 /// A node counts as out of reach after this many requests and checks in a row that did not reach
@@ -107,6 +119,7 @@ impl Fleet {
 
     /// Notes that `node` answered a request, with any status.
     pub fn handle_answer(&mut self, now: Instant, node: NodeId) {
+        self.shares.handle_answer(now, node.index());
         let Some(state) = self.nodes.get_mut(node.index()) else { return };
         state.ejection.answer(now);
         (state.unreached, state.losses) = (0, 0);
@@ -264,52 +277,70 @@ impl Fleet {
     }
 
     fn choose(&mut self, now: Instant, avoid: Option<NodeId>) -> Option<Pick> {
-        let well = |_: &Shares, _: usize, node: &Node| node.status() == Status::Up;
-        let answers = |shares: &Shares, index: usize, node: &Node| {
-            node.status() == Status::Up && !shares.is_silent(now, index, node.in_flight)
-        };
-        if let Some(pick) = self.choose_among(now, avoid, answers) {
-            return Some(pick);
+        for fitness in [Fitness::Answers, Fitness::Up] {
+            if let Some(pick) = self.choose_among(now, avoid, fitness) {
+                return Some(pick);
+            }
         }
-        if let Some(pick) = self.choose_among(now, avoid, well) {
-            return Some(pick);
-        }
-        if let Some(Pick { node, .. }) = self.choose_among(now, None, well) {
+        if let Some(Pick { node, .. }) = self.choose_among(now, None, Fitness::Up) {
             return Some(Pick { node, reason: PickReason::NoOther });
         }
-        let able = |_: &Shares, _: usize, node: &Node| !node.draining;
-        let pick = self.choose_among(now, avoid, able).or_else(|| self.choose_among(now, None, able))?;
+        let pick = self.choose_among(now, avoid, Fitness::Any);
+        let pick = pick.or_else(|| self.choose_among(now, None, Fitness::Any))?;
         Some(Pick { reason: PickReason::Panic, ..pick })
     }
 
-    /// Returns a pick among the nodes that are `able`, without `avoid`.
-    fn choose_among(
-        &mut self,
-        now: Instant,
-        avoid: Option<NodeId>,
-        able: impl Fn(&Shares, usize, &Node) -> bool,
-    ) -> Option<Pick> {
+    /// Returns a pick among the nodes that are fit, without `avoid`.
+    fn choose_among(&mut self, now: Instant, avoid: Option<NodeId>, fitness: Fitness) -> Option<Pick> {
         let avoid = avoid.map(NodeId::index);
-        let candidates = || {
-            let nodes = self.nodes.iter().enumerate();
-            nodes.filter(|(index, node)| Some(*index) != avoid && able(&self.shares, *index, node))
-        };
-        let load = |index: usize| self.shares.load(now, index, self.nodes[index].in_flight);
-        let (index, reason) = match candidates().count() {
-            0 => return None,
-            1 => (candidates().next()?.0, PickReason::OnlyOne),
-            count if count <= COMPARED_MAX => {
-                let least = candidates().map(|(index, _)| load(index)).fold(f64::INFINITY, f64::min);
-                let best = || candidates().map(|(index, _)| index).filter(|index| load(*index) <= least);
-                (best().nth(self.rng.below(best().count()))?, PickReason::LeastInFlight)
+        let silent_since = self.shares.silent_since(now);
+        let is_fit = |index: usize, node: &Node| match fitness {
+            _ if Some(index) == avoid => false,
+            Fitness::Answers => {
+                node.status() == Status::Up
+                    && !self.shares.is_silent(now, index, node.in_flight, silent_since)
             }
-            count => {
-                let first = self.rng.below(count);
+            Fitness::Up => node.status() == Status::Up,
+            Fitness::Any => !node.draining,
+        };
+        let nodes = self.nodes.iter().enumerate().filter(|(index, node)| is_fit(*index, node));
+        if self.nodes.len() > COMPARED_MAX {
+            let fit: Vec<usize> = nodes.map(|(index, _)| index).collect();
+            return self.less_of_two(now, &fit);
+        }
+        let (mut least, mut count) = (f64::INFINITY, 0);
+        let mut loads = [f64::INFINITY; COMPARED_MAX];
+        for (index, node) in nodes {
+            let load = self.shares.load(now, index, node.in_flight);
+            // Of idle nodes none is without requests because of a small difference.
+            loads[index] = if node.in_flight == 0 { load * (1.0 - ALIKE) } else { load };
+            (least, count) = (least.min(load), count + 1);
+        }
+        let mut alike = 0;
+        let mut chosen = None;
+        for (index, load) in
+            loads.iter().enumerate().take(self.nodes.len()).filter(|(_, load)| **load <= least)
+        {
+            debug_assert!(load.is_finite() || count == 0, "only what is fit is compared");
+            alike += 1;
+            if count == 1 || self.rng.below(alike) == 0 {
+                chosen = Some(index);
+            }
+        }
+        let reason = if count == 1 { PickReason::OnlyOne } else { PickReason::LeastInFlight };
+        chosen.filter(|_| count > 0).map(|index| Pick { node: NodeId(index as u32), reason })
+    }
+
+    fn less_of_two(&mut self, now: Instant, fit: &[usize]) -> Option<Pick> {
+        let load = |index: usize| self.shares.load(now, index, self.nodes[index].in_flight);
+        let (index, reason) = match fit {
+            [] => return None,
+            [only] => (*only, PickReason::OnlyOne),
+            _ => {
+                let first = self.rng.below(fit.len());
                 // One of the other nodes: the index skips the first.
-                let second = self.rng.below(count - 1);
-                let first_two = [first, second + usize::from(second >= first)].map(|at| candidates().nth(at));
-                let [first, second] = first_two.map(|found| found.map(|(index, _)| index));
-                let (first, second) = (first?, second?);
+                let second = self.rng.below(fit.len() - 1);
+                let (first, second) = (fit[first], fit[second + usize::from(second >= first)]);
                 (if load(second) < load(first) { second } else { first }, PickReason::PowerOfTwo)
             }
         };

@@ -37,7 +37,7 @@
 //! After (6) the mean is at most n ℓ / (n − 1) < load_max − 1, so (5) never undoes it at once.
 //!
 //! *Signals*: arrivals, node-seconds of work, requests present, starts, run queues. *Units*: nodes,
-//! seconds. *Limits*: `least` to `most`; with no report from a node, nothing is given back. *Source*:
+//! seconds. *Limits*: `least` to `most`; with no report from a node, (5) and (6) change nothing. *Source*:
 //! P4 §3.2 for (5) and (6); (1) to (4) begin with LAWS §6.2 of the design, and differ from it in what counts
 //! as lasting, and in the root.
 

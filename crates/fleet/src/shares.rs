@@ -9,7 +9,7 @@
 //!
 //! ```text
 //! s ← s + (ln r − s) / 30                    how slow a node is                                  (1)
-//! w ← w · exp(−0.2 (s − s̄))                  every max(0.5 s, 2 requests)                         (2)
+//! w ← w^0.98 · exp(−0.2 (s − s̄))             every max(0.5 s, 2 requests)                         (2)
 //! node = argmin (in flight / p + 1) / w      a random one of equals; of two random ones beyond 64  (3)
 //! ```
 //!
@@ -22,8 +22,10 @@
 //! less.
 //!
 //! A failed request counts as one that took eight times as long, and takes 0.3 of the share at once, so that a
-//! node that fails at once attracts nobody. One that has requests and has answered none of them for
-//! max(2 s, 8 requests), while others did, is *silent*: it gets one request a second until it answers.
+//! node that fails at once attracts nobody. Both count the less, the more of the route's requests fail on all
+//! nodes. A node that has requests and has answered nothing for max(2 s, 8 requests), while others did, is
+//! *silent*: it gets one request a second until it answers. Of idle nodes all whose share is within a tenth
+//! of the greatest are alike, so that none is without requests because of chance.
 //!
 //! *Signals*: times and outcomes of requests, by node and route. *Units*: seconds; shares have the mean 1.
 //! *Limits*: shares are 1/20 to 20; a ratio r is 1/8 to 8. *Source*: LAWS §6 of the design; late
@@ -38,12 +40,16 @@ const NODE_REQUESTS: f64 = 30.0;
 const ROUTE_REQUESTS: f64 = 300.0;
 /// The greatest ratio that counts; that of a failed request.
 const RATIO_MAX: f64 = 8.0;
-/// How fast shares move, and what a failed request leaves of one at once.
+/// How fast shares move, and what a failed request takes of one at once.
 const PACE: f64 = 0.2;
-const FAILED: f64 = 0.7;
+const FAILED: f64 = 0.3;
+/// Requests of a route over which it is known which part of them fails.
+const FAILING_REQUESTS: f64 = 100.0;
 const SHARE_MAX: f64 = 20.0;
-/// What is left, from one move to the next, of the logarithm of a share that nothing tells of.
-const FORGETS: f64 = 0.95;
+/// What is left of the logarithm of a share at each move, and of one that nothing tells of. Without it
+/// shares would wander by chance where the time of a request does not depend on how many there are.
+const FORGETS: f64 = 0.98;
+const FORGETS_IDLE: f64 = 0.95;
 /// The shortest time from one move to the next, and the same in requests.
 const EVERY: Duration = Duration::from_millis(500);
 const EVERY_REQUESTS: f64 = 2.0;
@@ -67,6 +73,8 @@ pub(crate) struct Shares {
     /// By route: the mean time of a request, seconds, and how many were seen, up to
     /// [`ROUTE_REQUESTS`].
     routes: Vec<(f64, f64)>,
+    /// By route: which part of the requests fails, on all nodes.
+    failing: Vec<f64>,
     /// The mean time of any request, seconds, likewise.
     any: (f64, f64),
     moved: Option<Instant>,
@@ -128,29 +136,40 @@ impl Shares {
         self.adapt(now);
     }
 
-    /// Notes that a node has answered a request of a route.
+    /// Notes that a node has answered something.
+    pub(crate) fn handle_answer(&mut self, now: Instant, node: usize) {
+        self.answered = Some(now);
+        if let Some(node) = self.nodes.get_mut(node) {
+            node.owes_since = now;
+        }
+    }
+
+    /// Notes how long a node took for a request of a route.
     pub(crate) fn handle_served(&mut self, now: Instant, node: usize, served: &Served) {
         let Served { route, took, is_good } = *served;
         let took = took.as_secs_f64().max(1e-6);
-        self.answered = Some(now);
-        let mean = self.note_time(route, took, is_good);
+        self.handle_answer(now, node);
+        let (mean, failing) = self.note_time(route, took, is_good);
         let Some(node) = self.nodes.get_mut(node) else { return };
-        node.owes_since = now;
-        let ratio = if is_good { (took / mean).clamp(1.0 / RATIO_MAX, RATIO_MAX) } else { RATIO_MAX };
+        // What fails on all nodes says nothing of one.
+        let weight = 1.0 - failing;
+        let ratio = (took / mean).clamp(1.0 / RATIO_MAX, RATIO_MAX);
+        let log = if is_good { ln(ratio) } else { weight * ln(RATIO_MAX) };
         node.known = (node.known + 1.0).min(NODE_REQUESTS);
-        node.slowness += (ln(ratio) - node.slowness) / node.known;
+        node.slowness += (log - node.slowness) / node.known;
         node.seen = node.seen.saturating_add(1);
         if !is_good {
-            node.share = (FAILED * node.share).max(1.0 / SHARE_MAX);
+            node.share = ((1.0 - FAILED * weight) * node.share).max(1.0 / SHARE_MAX);
         }
         self.adapt(now);
     }
 
-    /// Returns the mean time of a route's requests, this one among them.
-    fn note_time(&mut self, route: RouteId, took: f64, is_good: bool) -> f64 {
+    /// Returns the mean time of a route's requests, and which part of them fails, this one among them.
+    fn note_time(&mut self, route: RouteId, took: f64, is_good: bool) -> (f64, f64) {
         let index = route.index().min(ROUTES_MAX - 1);
         if self.routes.len() <= index {
             self.routes.resize(index + 1, (0.0, 0.0));
+            self.failing.resize(index + 1, 0.0);
         }
         for (mean, seen) in [&mut self.routes[index], &mut self.any] {
             if is_good || *seen == 0.0 {
@@ -158,7 +177,9 @@ impl Shares {
                 *mean += (took - *mean) / *seen;
             }
         }
-        self.routes[index].0.max(1e-6)
+        let failing = &mut self.failing[index];
+        *failing += (f64::from(u8::from(!is_good)) - *failing) / FAILING_REQUESTS;
+        (self.routes[index].0.max(1e-6), *failing)
     }
 
     /// (2)
@@ -169,9 +190,13 @@ impl Shares {
             return;
         }
         self.moved = Some(now);
-        for node in self.nodes.iter_mut().filter(|node| node.got == 0 && node.seen == 0) {
-            node.share = exp(FORGETS * ln(node.share));
-            node.slowness *= FORGETS;
+        for node in &mut self.nodes {
+            let kept = if node.got == 0 { FORGETS_IDLE } else { FORGETS };
+            node.share = exp(kept * ln(node.share));
+            if node.got == 0 {
+                node.slowness *= kept;
+                node.seen = 0;
+            }
         }
         // One that has a single request at a time cannot have less: that it is slow then tells its speed, and
         // no share makes it faster.
@@ -182,8 +207,9 @@ impl Shares {
             (meant.len() > 1).then(|| meant.iter().sum::<f64>() / meant.len() as f64)
         };
         let Some(first) = mean(&self.nodes, &speaking) else { return self.begin_counting() };
-        let moves =
-            |node: &NodeShare| speaking(node) && (node.slowness <= first || node.had >= u64::from(node.got));
+        let moves = |node: &NodeShare| {
+            speaking(node) && (node.slowness <= first || node.got > 0 && node.had >= u64::from(node.got))
+        };
         if let Some(mean) = mean(&self.nodes, &moves) {
             for node in self.nodes.iter_mut().filter(|node| moves(node)) {
                 node.share *= exp(-PACE * (node.slowness - mean));
@@ -214,12 +240,18 @@ impl Shares {
         (f64::from(in_flight) / part + 1.0) / node.share
     }
 
-    /// Returns whether a node has requests, answers none of them, and is not to be tried again yet.
-    pub(crate) fn is_silent(&self, now: Instant, node: usize, in_flight: u32) -> bool {
-        let node = &self.nodes[node];
+    /// Returns since when a node must owe answers to be silent.
+    pub(crate) fn silent_since(&self, now: Instant) -> Instant {
         let patience = seconds(SILENT_AFTER_S.max(SILENT_REQUESTS * self.any.0));
+        Instant::ORIGIN + now.since(Instant::ORIGIN).saturating_sub(patience)
+    }
+
+    /// Returns whether a node has requests, answers nothing while others do, and is not to be tried again
+    /// yet. `since`: as [`Shares::silent_since`] says.
+    pub(crate) fn is_silent(&self, now: Instant, node: usize, in_flight: u32, since: Instant) -> bool {
+        let node = &self.nodes[node];
         in_flight > 0
-            && now.since(node.owes_since) > patience
+            && node.owes_since < since
             && self.answered.is_some_and(|at| at > node.owes_since)
             && now.since(node.tried) < TRIED_EVERY
     }

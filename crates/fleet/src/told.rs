@@ -47,7 +47,7 @@ impl ToldLoad {
 
     /// Returns the load as it was told; `None`: that is too long ago.
     pub fn told(&self, now: Instant) -> Option<f64> {
-        (now.since(self.at) <= PERIODS * self.every).then_some(self.load)
+        (now.since(self.at) <= self.every.saturating_mul(PERIODS)).then_some(self.load)
     }
 
     /// Returns the load, with what was sent since; `None`: too long ago.

@@ -190,3 +190,16 @@ fn requests_that_wait_for_other_systems_leave_all_nodes_alike() {
     let shares: Vec<f64> = site.fleet.view().iter().map(|node| node.share).collect();
     assert!(shares.iter().all(|share| (0.6..1.6).contains(share)), "{shares:?}");
 }
+
+/// Where nodes have room, the time of a request does not depend on how many there are: nothing but what is
+/// forgotten holds the shares together.
+#[test]
+fn chance_does_not_drive_shares_apart() {
+    let mut site = Site::new(&[8.0, 8.0], true);
+    site.waits = 0.1;
+    site.send_at_random(Instant::ORIGIN, 40.0, 3600.0);
+    let shares: Vec<f64> = site.fleet.view().iter().map(|node| node.share).collect();
+    let picked: Vec<u64> = site.fleet.view().iter().map(|node| node.picked).collect();
+    assert!(shares.iter().all(|share| (0.5..2.0).contains(share)), "{shares:?}");
+    assert!(picked.iter().all(|picked| *picked > 50_000), "{picked:?}");
+}

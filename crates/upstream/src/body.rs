@@ -176,7 +176,11 @@ impl UpstreamBody {
 
     fn fail(&mut self, kind: UpstreamErrorKind, detail: &'static str) -> UpstreamError {
         self.state = BodySource::Over;
-        self.guard = None;
+        if let Some(guard) = self.guard.take()
+            && kind != UpstreamErrorKind::RequestBody
+        {
+            guard.note_broken();
+        }
         UpstreamError::new(kind, self.node, detail)
     }
 }

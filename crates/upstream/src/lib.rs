@@ -119,6 +119,7 @@ enum Pool {
 struct Guard {
     shared: Arc<Shared>,
     node: NodeId,
+    route: Option<RouteId>,
     /// The worker that has the request; dropping it says that the request was cancelled.
     worker: Option<Lease>,
 }
@@ -271,7 +272,7 @@ impl Shared {
         if changed {
             self.tell_changes();
         }
-        Some((pick, Guard { shared: Arc::clone(self), node: pick.node, worker: None }))
+        Some((pick, Guard { shared: Arc::clone(self), node: pick.node, route: None, worker: None }))
     }
 
     fn note_answer(&self, node: NodeId) {
@@ -459,6 +460,11 @@ impl Guard {
         if let Some(worker) = self.worker.take() {
             worker.stuck();
         }
+    }
+
+    /// Notes that the node has broken off an answer.
+    fn note_broken(&self) {
+        self.shared.note_served(self.node, self.shared.now(), self.route, false);
     }
 
     /// Returns a connection to the pool of this guard's node.

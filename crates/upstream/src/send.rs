@@ -88,6 +88,7 @@ pub(super) async fn send(
                 return Err(cause.into_iter().fold(error, UpstreamError::caused_by));
             }
         };
+        guard.route = head.route;
         let is_fresh = losses > 0 || tries == TRIES_MAX;
         let wanted = Wanted { passes: head.is_ungated, is_fresh, is_replayable: replayable };
         let (link, used_before) = match open(node, &shared, wanted, &mut guard).await {
@@ -131,7 +132,12 @@ pub(super) async fn send(
         match tried {
             Ok(response) => {
                 shared.note_answer(pick.node);
-                shared.note_served(pick.node, since, head.route, !is_fault(response.status()));
+                // Only what was asked for tells how long it takes, and only if no client was waited for.
+                let status = response.status();
+                let is_good = status.is_success() || status == StatusCode::NOT_MODIFIED;
+                if is_fault(status) || is_good && progress.is_none() {
+                    shared.note_served(pick.node, since, head.route, is_good);
+                }
                 return Ok(response);
             }
             Err(Missed::Unsent(error, unsent)) => {
@@ -166,6 +172,11 @@ pub(super) async fn send(
             Err(Missed::Failed(error)) => {
                 if error.kind() == UpstreamErrorKind::FirstByteTimeout {
                     shared.note_failure(pick.node);
+                }
+                if matches!(
+                    error.kind(),
+                    UpstreamErrorKind::FirstByteTimeout | UpstreamErrorKind::BadResponse
+                ) {
                     shared.note_served(pick.node, since, head.route, false);
                 }
                 return Err(error);

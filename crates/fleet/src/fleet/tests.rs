@@ -482,6 +482,11 @@ fn play(nodes: u32, seed: u64, events: &[Event]) -> Vec<String> {
             Event::Pick(avoid) => {
                 fleet.end_ejections(now);
                 let before = fleet.view();
+                let silent_since = fleet.shares.silent_since(now);
+                let is_silent = |node: &NodeView| {
+                    fleet.shares.is_silent(now, node.node.index(), node.in_flight, silent_since)
+                };
+                let any_is_silent = before.iter().any(is_silent);
                 let pick = fleet.pick(now, avoid.map(NodeId));
                 let well: Vec<_> = before.iter().filter(|node| node.status == Status::Up).collect();
                 let able = before.iter().any(|node| node.status != Status::Draining);
@@ -495,7 +500,7 @@ fn play(nodes: u32, seed: u64, events: &[Event]) -> Vec<String> {
                     // Who has come back lately has less than its share for a while.
                     let is_warm =
                         |node: &&NodeView| node.why == Why::Initial || now.since(node.since) > 10 * SECOND;
-                    if avoid.is_none() && !well.is_empty() && well.iter().all(is_warm) {
+                    if avoid.is_none() && !any_is_silent && !well.is_empty() && well.iter().all(is_warm) {
                         assert!(
                             well.iter().all(|node| node.in_flight >= chosen.in_flight),
                             "exact least in flight"
@@ -557,5 +562,69 @@ proptest! {
     ) {
         let said = play(nodes, seed, &events);
         prop_assert_eq!(said, play(nodes, seed, &events), "same events, same decisions");
+    }
+}
+
+/// What a review found of the first shares: each is a way in which they were worse than none.
+mod shares {
+    use super::*;
+    use suimon_model::{Rng, RouteId};
+
+    fn served(fleet: &mut Fleet, now: Instant, node: NodeId, route: u32, millis: u64, is_good: bool) {
+        fleet.handle_release(node);
+        fleet.handle_answer(now, node);
+        let took = Duration::from_millis(millis);
+        fleet.handle_served(now, node, &Served { route: RouteId(route), took, is_good });
+    }
+
+    /// Plays one request after the other, and returns how many each node got.
+    fn one_by_one(
+        fleet: &mut Fleet,
+        from: f64,
+        count: u32,
+        took: impl Fn(u32, NodeId) -> (u64, bool),
+    ) -> Vec<u32> {
+        let mut got = vec![0; fleet.nodes.len()];
+        for number in 0..count {
+            let now = at(from + f64::from(number));
+            let node = fleet.pick(now, None).unwrap().node;
+            got[node.index()] += 1;
+            let (millis, is_good) = took(number, node);
+            served(fleet, now + Duration::from_millis(millis), node, 0, millis, is_good);
+        }
+        got
+    }
+
+    #[test]
+    fn one_error_does_not_cost_a_node_all_requests_for_good() {
+        let mut fleet = fleet(2);
+        one_by_one(&mut fleet, 0.0, 20, |_, _| (30, true));
+        one_by_one(&mut fleet, 20.0, 1, |_, _| (30, false));
+        one_by_one(&mut fleet, 21.0, 60, |_, _| (30, true));
+        let got = one_by_one(&mut fleet, 81.0, 1000, |_, _| (30, true));
+        assert!(got.iter().all(|got| *got > 350), "{got:?}");
+    }
+
+    #[test]
+    fn a_favourite_that_turns_slow_is_left_by_others_requests() {
+        let mut fleet = fleet(2);
+        let mut rng = Rng::new(5);
+        let random: Vec<u64> = (0..2000).map(|_| 20 + rng.below(20) as u64).collect();
+        one_by_one(&mut fleet, 0.0, 2000, |number, _| (random[number as usize], true));
+        let got = one_by_one(&mut fleet, 2000.0, 2000, |_, node| (if node.0 == 0 { 95 } else { 30 }, true));
+        assert!(got[1] > 600, "{got:?}");
+    }
+
+    #[test]
+    fn a_route_that_fails_on_all_nodes_moves_no_share_far() {
+        let mut fleet = fleet(4);
+        for number in 0..20_000_u32 {
+            let now = at(f64::from(number) * 0.05);
+            let node = fleet.pick(now, None).unwrap().node;
+            let fails = number % 3 == 0;
+            served(&mut fleet, now, node, u32::from(fails), 30, !fails);
+        }
+        let shares: Vec<f64> = fleet.view().iter().map(|node| node.share).collect();
+        assert!(shares.iter().all(|share| (0.6..1.6).contains(share)), "{shares:?}");
     }
 }

@@ -29,6 +29,7 @@ const REMEMBERED_MAX: usize = 1024;
 #[derive(Clone, Debug)]
 pub(super) struct Demand {
     eagerness: f64,
+    began: Option<Instant>,
     before: Option<Instant>,
     /// Visits that begin per second.
     rate: f64,
@@ -43,6 +44,7 @@ impl Demand {
     pub(super) fn new(eagerness: f64) -> Self {
         Demand {
             eagerness: eagerness.clamp(0.0, 1.0),
+            began: None,
             before: None,
             rate: 0.0,
             work: 0.0,
@@ -64,11 +66,17 @@ impl Demand {
         let start = sample.start_s.unwrap_or(START_S);
         let (base, extra) = self.need(start, sample);
         let need = base + extra;
-        self.needs.add(now, need, seconds(2.0 * start).max(EVERY));
+        let window = seconds(2.0 * start).max(EVERY);
+        self.needs.add(now, need, window);
         let nodes = |need: f64| (need.round().max(0.0) as u32).clamp(params.least, params.most);
         if nodes(need) > wanted {
             let why = if extra > base { ScalingReason::Backlog } else { ScalingReason::Arrivals };
             return Some(ScalingMove { wanted: nodes(need), why, signal: need });
+        }
+        // Before a whole window was seen, and what a visit costs, nobody knows what is enough.
+        let began = *self.began.get_or_insert(now);
+        if now.since(began) < window.max(LASTS) || self.visits <= 0.0 {
+            return None;
         }
         let most = self.needs.most();
         let enough = nodes(most);
@@ -77,12 +85,14 @@ impl Demand {
 
     fn measure(&mut self, now: Instant, passed: f64, sample: &ScalingSample) {
         let rate = sample.begun as f64 / passed;
-        let is_jump = rate > self.rate + JUMP * (self.rate.max(1.0) / passed).sqrt();
+        // Counted, so that a tick right after another one says little.
+        let expected = self.rate * passed;
+        let is_jump = sample.begun as f64 > expected + JUMP * expected.max(1.0).sqrt();
         let share = |time: f64| 1.0 - exp(-passed / time);
         self.rate += if is_jump { 1.0 } else { share(RATE_S) } * (rate - self.rate);
         self.rates.add(now, self.rate, LASTS);
         let kept = 1.0 - share(WORK_S);
-        self.work = kept * self.work + sample.work_s;
+        self.work = kept * self.work + sample.ended_work_s;
         self.visits = kept * self.visits + sample.ended as f64;
     }
 

@@ -49,7 +49,7 @@ fn feed(law: &mut Scaling, from_s: f64, ticks: u32, rate: f64, each: f64, to_com
             serving: law.wanted(),
             begun: visits,
             ended: visits,
-            work_s: visits as f64 * each,
+            ended_work_s: visits as f64 * each,
             to_come_s,
             start_s: Some(0.3),
             ..ScalingSample::default()

@@ -41,15 +41,15 @@ pub(super) struct BackEnd {
 }
 
 impl BackEnd {
-    pub(super) fn new(now: Instant, stage: Stage, order: u64, rng: Rng) -> Self {
+    pub(super) fn new((now, reports_every): (Instant, Duration), stage: Stage, order: u64, rng: Rng) -> Self {
         BackEnd {
             stage,
             order,
             node: Node::new(machine(PROCESSES_FIRST), rng),
             connections: 0,
             wakes: Instant::FAR_FUTURE,
-            // The first ones are told at once.
-            told: ToldLoad::new(now, 0, 0.0, Duration::MAX / 4),
+            // It has nothing to do yet.
+            told: ToldLoad::new(now, 0, 0.0, reports_every),
             processes: PROCESSES_FIRST,
             spawn: 1,
             loads: VecDeque::with_capacity(LOAD_TICKS),

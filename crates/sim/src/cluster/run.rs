@@ -92,6 +92,8 @@ struct Run<'a> {
     begun: u64,
     ended: u64,
     told: (u64, u64),
+    /// Work of page views that ended since the last decision.
+    ended_work: f64,
     /// Files of ended page views.
     files_of_ended: u64,
     work_of_all: f64,
@@ -124,6 +126,7 @@ pub fn run_cluster(setup: &ClusterSetup, seed: u64, rule: &mut dyn NodeRule) -> 
         begun: 0,
         ended: 0,
         told: (0, 0),
+        ended_work: 0.0,
         files_of_ended: 0,
         work_of_all: 0.0,
         files_of_all: 0,
@@ -241,7 +244,7 @@ impl Run<'_> {
             .collect();
         let told = |index: usize, corrected: bool| {
             let told = &self.nodes[index].as_ref().expect("it serves").told;
-            if corrected { told.load(now) } else { told.told(now) }.unwrap_or_default()
+            if corrected { told.load(now) } else { told.told(now) }.unwrap_or(f64::INFINITY)
         };
         let least = |among: &[usize], corrected: bool, rng: &mut Rng| {
             let load = among.iter().map(|index| told(*index, corrected)).fold(f64::INFINITY, f64::min);
@@ -308,6 +311,7 @@ impl Run<'_> {
         let client = self.clients.remove(&id).expect("it was there a line ago");
         self.ended += 1;
         self.files_of_ended += u64::from(client.got);
+        self.ended_work += client.work;
         self.result.views.push(View { began: client.began, took: now.since(client.began) });
     }
 
@@ -325,7 +329,7 @@ impl Run<'_> {
         let order = self.orders;
         self.orders += 1;
         let rng = Rng::stream(self.seed, NODES + order);
-        self.nodes[index] = Some(BackEnd::new(now, stage, order, rng));
+        self.nodes[index] = Some(BackEnd::new((now, self.setup.reports_every), stage, order, rng));
         if stage == Stage::Starting {
             let (least, most) = self.setup.start;
             let takes = self.start_rng.between(least.as_secs_f64(), most.as_secs_f64());
@@ -379,6 +383,7 @@ impl Run<'_> {
             load,
             begun: self.begun - self.told.0,
             ended: self.ended - self.told.1,
+            ended_work_s: std::mem::take(&mut self.ended_work),
             work_s: work - self.work_told,
             to_come_s: self.to_come(),
             start_s: self.start_s,
