@@ -1,14 +1,15 @@
 //! `cluster-papers`: how many nodes serve through a sudden rise, by the fourth paper's rule, by others'
 //! and by ours; its figures 8 to 14 and table 1, simulated.
 
+mod draw;
+
 use std::fmt::Write;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use suimon_chart::{Axis, Hue, Plot, Rule, Series};
 use suimon_rivals::scaling::NodeRival;
 use suimon_sim::cluster::{
     ClusterRun, ClusterSetup, Dispatch, NodeRule, PageViews, Scaling, ScalingLaw, ScalingParams, View,
@@ -18,7 +19,6 @@ use suimon_workload::{Arrivals, Phase, Spacing};
 
 use crate::claims::{self, Claim};
 use crate::common::folder;
-use crate::figures::{self, Panel};
 use crate::trouble::{Result, While};
 use crate::{data, parallel};
 
@@ -58,7 +58,6 @@ const REPORTS_MS: [u64; 4] = [10, 100, 1000, 2000];
 /// What reports of 1 s may cost at most, as a multiple of fresh ones.
 const AGE_COSTS_MAX: f64 = 1.5;
 const SEEDS: u64 = 12;
-const HEIGHT: f64 = 300.0;
 
 /// How many nodes serve through a sudden rise, and who finds the number?
 ///
@@ -272,7 +271,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     fs::create_dir_all(out.join("data")).trouble(out.display())?;
     let path = out.join("data/result.json");
     let data = data::measured(&path, NAME, options.redraw, || Ok(play(options.quick)))?;
-    draw(&data, &out)?;
+    draw::draw(&data, &out)?;
     let claims = claims(&data);
     data::write(&out.join("table.md"), &table(&data, &claims))?;
     print!("{}{}", numbers(&data), claims::text(&claims));
@@ -555,91 +554,4 @@ fn table(data: &Data, claims: &[Claim]) -> String {
         numbers(data),
         claims::list(claims)
     )
-}
-
-fn draw(data: &Data, out: &Path) -> Result<()> {
-    let fixed = |load: Load| -> Vec<(f64, f64)> {
-        let plays = data.of_load(load, |who| matches!(who, Who::Fixed(1..=12)));
-        plays
-            .map(|play| {
-                (
-                    if let Who::Fixed(nodes) = play.who { f64::from(nodes) } else { 0.0 },
-                    play.files_per_s[EXAMPLE],
-                )
-            })
-            .collect()
-    };
-    let plot = Plot::new("Files per second by number of nodes, none added")
-        .describe("Between 1 and 35 s.")
-        .x(Axis::new("nodes").from(0.0))
-        .y(Axis::new("files per second").from(0.0))
-        .series(Series::dotted("workload A", Hue::Blue, fixed(Load::A)))
-        .series(Series::dotted("15 page views/s", Hue::Grey, fixed(Load::Constant(15))))
-        .series(Series::dotted("45 page views/s", Hue::Vermilion, fixed(Load::Constant(45))));
-    figures::write(&out.join("cluster-8.svg"), &[Panel::Lines(plot, HEIGHT)])?;
-    let mut plot = Plot::new("Nodes on workload A, every 0.5 s")
-        .describe("By MaxCPULoad of the paper's rule, and ours.")
-        .x(Axis::new("seconds").from(0.0))
-        .y(Axis::new("nodes").from(0.0));
-    for (course, hue) in data.courses.iter().filter(|course| course.load == Load::A).zip([
-        Hue::Grey,
-        Hue::Vermilion,
-        Hue::Amber,
-        Hue::Blue,
-    ]) {
-        let points =
-            course.nodes.iter().enumerate().map(|(second, nodes)| (second as f64, f64::from(*nodes)));
-        let name =
-            if let Who::Paper(_, most) = course.who { format!("MaxCPULoad {most}") } else { "Suimon".into() };
-        plot = plot.series(Series::steps(&name, hue, points.collect()));
-    }
-    figures::write(&out.join("cluster-9.svg"), &[Panel::Lines(plot, HEIGHT)])?;
-    let hues = [Hue::Blue, Hue::Amber, Hue::Vermilion];
-    let by_load = |title: &str, label: &str, of: fn(&Play) -> f64| {
-        let plot = Plot::new(title).describe("By MaxCPULoad, on workload A, between 1 and 35 s.");
-        let plot = plot.x(Axis::new("MaxCPULoad")).y(Axis::new(label));
-        INTERVALS.iter().zip(hues).fold(plot, |plot, (interval, hue)| {
-            let plays =
-                data.of_load(Load::A, |who| matches!(who, Who::Paper(every, _) if every == *interval));
-            let points = plays.map(|play| {
-                (if let Who::Paper(_, most) = play.who { f64::from(most) } else { 0.0 }, of(play))
-            });
-            plot.series(Series::line(
-                &format!("every {:.1} s", *interval as f64 / 1000.0),
-                hue,
-                points.collect(),
-            ))
-        })
-    };
-    let files = by_load("Files per second", "files per second", |play| play.files_per_s[EXAMPLE]);
-    figures::write(&out.join("cluster-10.svg"), &[Panel::Lines(files, HEIGHT)])?;
-    let nodes = by_load("Nodes (n_s)", "nodes", |play| play.nodes[EXAMPLE]);
-    figures::write(&out.join("cluster-11.svg"), &[Panel::Lines(nodes, HEIGHT)])?;
-    for (load, figure) in Load::PAPER.into_iter().zip(12..) {
-        let points = |of: &dyn Fn(usize) -> Option<f64>| -> Vec<(f64, f64)> {
-            UNTIL.iter().enumerate().filter_map(|(at, until)| Some((*until as f64, of(at)?))).collect()
-        };
-        let plot = Plot::new(&format!("Nodes on workload {load:?} by t_req"))
-            .describe("Fewest that fetch all in time: fixed, by the paper's rule with its best MaxCPULoad, and ours.")
-            .x(Axis::new("t_req, seconds"))
-            .y(Axis::new("nodes"))
-            .series(Series::line("fixed", Hue::Grey, points(&|at| data.fewest_fixed(load, at).map(|play| play.nodes[at]))));
-        let plot = INTERVALS.iter().zip([Hue::Green, Hue::Amber, Hue::Vermilion]).fold(
-            plot,
-            |plot, (interval, hue)| {
-                let nodes = |at: usize| data.paper(load, at, *interval).map(|play| play.nodes[at]);
-                plot.series(Series::line(
-                    &format!("every {:.1} s", *interval as f64 / 1000.0),
-                    hue,
-                    points(&nodes),
-                ))
-            },
-        );
-        let ours = data.of(load, Who::Ours(0.5));
-        let ours = |at: usize| ours.filter(|play| play.share[at] >= ALL).map(|play| play.nodes[at]);
-        let plot = plot.series(Series::line("Suimon", Hue::Blue, points(&ours)));
-        let plot = plot.rule(Rule::new(bound(data, load, EXAMPLE), "work at 35 s"));
-        figures::write(&out.join(format!("cluster-{figure}.svg")), &[Panel::Lines(plot, HEIGHT)])?;
-    }
-    Ok(())
 }
