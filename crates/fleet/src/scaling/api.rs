@@ -57,8 +57,6 @@ pub struct ScalingSample {
     pub begun: u64,
     /// Visits that ended.
     pub ended: u64,
-    /// Work that the visits which ended have asked for, node-seconds.
-    pub ended_work_s: f64,
     /// Work that nodes have done, node-seconds.
     pub work_s: f64,
     /// Work that the visits that are there will still ask for, node-seconds, as far as can be told.

@@ -23,6 +23,8 @@ const PACE_END: f64 = 0.1;
 const RECOVERY_LEAST_S: f64 = 1.0;
 /// A start, before any was seen, seconds.
 const START_S: f64 = 1.0;
+/// Visits that must have ended before it is known what one costs.
+const ENDED_LEAST: f64 = 10.0;
 /// Values that are remembered: eight minutes of them, which is twice a start of four.
 const REMEMBERED_MAX: usize = 1024;
 
@@ -75,7 +77,7 @@ impl Demand {
         }
         // Before a whole window was seen, and what a visit costs, nobody knows what is enough.
         let began = *self.began.get_or_insert(now);
-        if now.since(began) < window.max(LASTS) || self.visits <= 0.0 {
+        if now.since(began) < window || self.visits < ENDED_LEAST {
             return None;
         }
         let most = self.needs.most();
@@ -92,7 +94,7 @@ impl Demand {
         self.rate += if is_jump { 1.0 } else { share(RATE_S) } * (rate - self.rate);
         self.rates.add(now, self.rate, LASTS);
         let kept = 1.0 - share(WORK_S);
-        self.work = kept * self.work + sample.ended_work_s;
+        self.work = kept * self.work + sample.work_s;
         self.visits = kept * self.visits + sample.ended as f64;
     }
 

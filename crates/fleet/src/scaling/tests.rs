@@ -49,7 +49,7 @@ fn feed(law: &mut Scaling, from_s: f64, ticks: u32, rate: f64, each: f64, to_com
             serving: law.wanted(),
             begun: visits,
             ended: visits,
-            ended_work_s: visits as f64 * each,
+            work_s: visits as f64 * each,
             to_come_s,
             start_s: Some(0.3),
             ..ScalingSample::default()
@@ -111,4 +111,34 @@ fn nodes_are_given_back_only_after_twice_the_time_of_a_start() {
         }
     }
     assert!(given_back.is_some_and(|after| (18.0..=24.0).contains(&after)), "{given_back:?}");
+}
+
+#[test]
+fn nothing_is_given_back_before_it_is_known_what_is_enough() {
+    let params = ScalingParams { present: 10, least: 2, most: 24 };
+    let mut law = Scaling::new(ScalingLaw::Demand { eagerness: 0.5 }, params);
+    // Visits last two seconds: none of them has ended yet.
+    for tick in 0..4 {
+        let sample = ScalingSample { serving: 10, begun: 30, start_s: Some(5.0), ..ScalingSample::default() };
+        assert_eq!(law.on_tick(Instant::ORIGIN + seconds(0.5 * f64::from(tick)), &sample), None);
+    }
+    assert_eq!(feed(&mut law, 2.0, 10, 60.0, 0.16, 0.0).into_iter().min(), Some(10));
+}
+
+#[test]
+fn a_tick_right_behind_a_late_one_orders_nothing() {
+    let mut law = Scaling::new(ScalingLaw::Demand { eagerness: 1.0 }, PARAMS);
+    feed(&mut law, 0.0, 100, 38.0, 0.16, 0.0);
+    let before = law.wanted();
+    let one = |begun| ScalingSample {
+        serving: before,
+        begun,
+        ended: begun,
+        work_s: begun as f64 * 0.16,
+        start_s: Some(0.3),
+        ..ScalingSample::default()
+    };
+    let _ = law.on_tick(Instant::ORIGIN + seconds(50.499), &one(38));
+    let _ = law.on_tick(Instant::ORIGIN + seconds(50.5), &one(1));
+    assert_eq!(law.wanted(), before);
 }

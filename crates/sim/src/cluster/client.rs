@@ -15,8 +15,6 @@ pub(super) struct Client {
     pub(super) keeps: bool,
     /// The node of its connection.
     pub(super) node: Option<usize>,
-    /// What its files took of a processor so far, seconds.
-    pub(super) work: f64,
     rng: Rng,
 }
 
@@ -25,19 +23,17 @@ impl Client {
         let (fewest, most) = views.files;
         let left = fewest + rng.below((most - fewest + 1) as usize) as u32;
         let keeps = rng.chance(views.kept);
-        Client { began: now, left, got: 0, keeps, node: None, work: 0.0, rng }
+        Client { began: now, left, got: 0, keeps, node: None, rng }
     }
 
     /// Returns the time of the next file on the processor, seconds.
     pub(super) fn next_file(&mut self, views: &PageViews) -> f64 {
         self.left -= 1;
-        let takes = if self.rng.chance(views.dynamic) {
+        if self.rng.chance(views.dynamic) {
             let (low, high) = views.dynamic_s;
             exp(self.rng.between(ln(low), ln(high)))
         } else {
             self.rng.exponential(views.static_s)
-        };
-        self.work += takes;
-        takes
+        }
     }
 }

@@ -92,8 +92,6 @@ struct Run<'a> {
     begun: u64,
     ended: u64,
     told: (u64, u64),
-    /// Work of page views that ended since the last decision.
-    ended_work: f64,
     /// Files of ended page views.
     files_of_ended: u64,
     work_of_all: f64,
@@ -126,7 +124,6 @@ pub fn run_cluster(setup: &ClusterSetup, seed: u64, rule: &mut dyn NodeRule) -> 
         begun: 0,
         ended: 0,
         told: (0, 0),
-        ended_work: 0.0,
         files_of_ended: 0,
         work_of_all: 0.0,
         files_of_all: 0,
@@ -311,7 +308,6 @@ impl Run<'_> {
         let client = self.clients.remove(&id).expect("it was there a line ago");
         self.ended += 1;
         self.files_of_ended += u64::from(client.got);
-        self.ended_work += client.work;
         self.result.views.push(View { began: client.began, took: now.since(client.began) });
     }
 
@@ -383,7 +379,6 @@ impl Run<'_> {
             load,
             begun: self.begun - self.told.0,
             ended: self.ended - self.told.1,
-            ended_work_s: std::mem::take(&mut self.ended_work),
             work_s: work - self.work_told,
             to_come_s: self.to_come(),
             start_s: self.start_s,
