@@ -69,11 +69,16 @@ impl Ejection {
     pub(crate) fn ends(&mut self, now: Instant) -> bool {
         let over = self.until.is_some_and(|until| until <= now);
         if over {
-            self.until = None;
-            self.failures = 0;
-            self.probation = true;
-            self.returned = now;
+            self.end(now);
         }
         over
+    }
+
+    /// Ends the ejection, however long it would last; the node is on probation.
+    pub(crate) fn end(&mut self, now: Instant) {
+        self.until = None;
+        self.failures = 0;
+        self.probation = true;
+        self.returned = now;
     }
 }

@@ -25,6 +25,8 @@ struct Node {
     in_flight: u32,
     picked: u64,
     draining: bool,
+    /// Whether it was removed, and its place is free.
+    gone: bool,
     health: Health,
     ejection: Ejection,
     /// Requests in a row, and checks of a doubted node, that did not reach it.
@@ -64,19 +66,20 @@ impl Fleet {
         Fleet { params, nodes: Vec::new(), shares: Shares::default(), outputs: VecDeque::new(), rng }
     }
 
-    /// Adds a node, assumed to be up, and returns its id; ids count up from 0.
+    /// Adds a node, assumed to be up, and returns its id: the least that is free, from 0.
     ///
     /// # Errors
     /// [`FleetFull`] if there are [`NODES_MAX`] nodes already.
     pub fn add_node(&mut self, now: Instant) -> Result<NodeId, FleetFull> {
-        if self.nodes.len() >= NODES_MAX {
+        let index = self.nodes.iter().position(|node| node.gone).unwrap_or(self.nodes.len());
+        if index >= NODES_MAX {
             return Err(FleetFull);
         }
-        let node = NodeId(self.nodes.len() as u32);
-        self.nodes.push(Node {
+        let node = Node {
             in_flight: 0,
             picked: 0,
             draining: false,
+            gone: false,
             health: Health::new(now, self.params.checks.as_ref(), &mut self.rng),
             ejection: Ejection::default(),
             unreached: 0,
@@ -84,9 +87,40 @@ impl Fleet {
             lost: false,
             why: Why::Initial,
             since: now,
-        });
-        self.shares.add_node(now);
-        Ok(node)
+        };
+        match self.nodes.get_mut(index) {
+            Some(place) => *place = node,
+            None => self.nodes.push(node),
+        }
+        self.shares.add_node(now, index);
+        Ok(NodeId(index as u32))
+    }
+
+    /// Removes a node that is draining and has nothing in flight; returns whether it is gone. Its id
+    /// belongs to the next node that is added.
+    pub fn remove_node(&mut self, now: Instant, node: NodeId) -> bool {
+        let Some(state) = self.nodes.get_mut(node.index()).filter(|node| !node.gone) else { return true };
+        if !state.draining || state.in_flight > 0 {
+            return false;
+        }
+        state.gone = true;
+        self.outputs.retain(|output| *output != Output::Check(node));
+        self.shares.remove_node(node.index());
+        self.return_some(now);
+        true
+    }
+
+    /// Lets ejected nodes return until they are not more than half of those that are left.
+    fn return_some(&mut self, now: Instant) {
+        while let out = self.present().filter(|(_, node)| node.ejection.is_out())
+            && out.clone().count() > self.present().count() / 2
+            && let Some((first, _)) = out.min_by_key(|(_, node)| node.ejection.until())
+        {
+            let state = &mut self.nodes[first.index()];
+            let from = state.status();
+            state.ejection.end(now);
+            self.changed(now, first, from, Why::EjectionOver, Duration::ZERO);
+        }
     }
 
     /// Returns a node for one request, other than `avoid` if any other is up; `None` if all nodes
@@ -112,7 +146,7 @@ impl Fleet {
     /// Notes how long `node` took for a request, by which its share moves.
     pub fn handle_served(&mut self, now: Instant, node: NodeId, served: &Served) {
         // A single node has all there is.
-        if self.nodes.len() > 1 {
+        if self.present().nth(1).is_some() {
             self.shares.handle_served(now, node.index(), served);
         }
     }
@@ -200,8 +234,8 @@ impl Fleet {
     /// Folds in `times` failures of `node`.
     fn fail(&mut self, now: Instant, node: NodeId, times: u32) {
         self.end_ejections(now);
-        let ejected = self.nodes.iter().filter(|node| node.ejection.is_out()).count();
-        let may_eject = ejected < self.nodes.len() / 2;
+        let ejected = self.present().filter(|(_, node)| node.ejection.is_out()).count();
+        let may_eject = ejected < self.present().count() / 2;
         let params = &self.params.ejection;
         let Some(state) = self.nodes.get_mut(node.index()) else { return };
         if !state.ejection.failed(times, params) || !may_eject {
@@ -244,7 +278,7 @@ impl Fleet {
     pub fn handle_timeout(&mut self, now: Instant) {
         self.end_ejections(now);
         for (index, node) in self.nodes.iter_mut().enumerate() {
-            if node.health.begin(now) {
+            if !node.gone && node.health.begin(now) {
                 self.outputs.push_back(Output::Check(NodeId(index as u32)));
             }
         }
@@ -252,7 +286,7 @@ impl Fleet {
 
     /// Returns when [`Fleet::handle_timeout`] must be called, if nothing happens before.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.nodes.iter().filter_map(|node| earlier(node.health.due(), node.ejection.until())).min()
+        self.present().filter_map(|(_, node)| earlier(node.health.due(), node.ejection.until())).min()
     }
 
     /// Returns the next output; `None` if there is none. Call it after every `handle_*`.
@@ -267,8 +301,11 @@ impl Fleet {
 
     /// Returns the visible state of every node, by id.
     pub fn view(&self) -> Vec<NodeView> {
-        let ids = (0u32..).map(NodeId);
-        self.nodes.iter().zip(ids).map(|(node, id)| node.view(id, self.shares.share(id.index()))).collect()
+        self.present().map(|(id, node)| node.view(id, self.shares.share(id.index()))).collect()
+    }
+
+    fn present(&self) -> impl Iterator<Item = (NodeId, &Node)> + Clone {
+        (0u32..).map(NodeId).zip(&self.nodes).filter(|(_, node)| !node.gone)
     }
 
     /// Returns the requests in flight on `node`; 0 if there is no such node.
@@ -301,7 +338,7 @@ impl Fleet {
                     && !self.shares.is_silent(now, index, node.in_flight, silent_since)
             }
             Fitness::Up => node.status() == Status::Up,
-            Fitness::Any => !node.draining,
+            Fitness::Any => node.status() != Status::Draining,
         };
         let nodes = self.nodes.iter().enumerate().filter(|(index, node)| is_fit(*index, node));
         if self.nodes.len() > COMPARED_MAX {
@@ -413,7 +450,7 @@ impl Fleet {
 
 impl Node {
     fn status(&self) -> Status {
-        if self.draining {
+        if self.draining || self.gone {
             Status::Draining
         } else if self.lost || !self.health.is_up() {
             Status::Down

@@ -84,6 +84,7 @@ pub(crate) struct Shares {
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct NodeShare {
+    gone: bool,
     share: f64,
     slowness: f64,
     /// Requests since the last move, those that it got and those that it answered, and all up to
@@ -101,10 +102,12 @@ struct NodeShare {
 }
 
 impl Shares {
-    pub(crate) fn add_node(&mut self, now: Instant) {
+    /// Takes a node in, at the place of one that is gone or at the end.
+    pub(crate) fn add_node(&mut self, now: Instant, node: usize) {
         // The first ones are all as cold: they need no time.
         let since = if self.answered.is_some() { now } else { Instant::ORIGIN };
-        self.nodes.push(NodeShare {
+        let share = NodeShare {
+            gone: false,
             share: 1.0,
             slowness: 0.0,
             got: 0,
@@ -114,7 +117,18 @@ impl Shares {
             since,
             owes_since: now,
             tried: now,
-        });
+        };
+        match self.nodes.get_mut(node) {
+            Some(place) => *place = share,
+            None => self.nodes.push(share),
+        }
+    }
+
+    /// Notes that a node is gone for good.
+    pub(crate) fn remove_node(&mut self, node: usize) {
+        if let Some(node) = self.nodes.get_mut(node) {
+            node.gone = true;
+        }
     }
 
     /// Notes that a node is up again.
@@ -190,7 +204,7 @@ impl Shares {
             return;
         }
         self.moved = Some(now);
-        for node in &mut self.nodes {
+        for node in self.nodes.iter_mut().filter(|node| !node.gone) {
             let kept = if node.got == 0 { FORGETS_IDLE } else { FORGETS };
             node.share = exp(kept * ln(node.share));
             if node.got == 0 {
@@ -200,7 +214,7 @@ impl Shares {
         }
         // One that has a single request at a time cannot have less: that it is slow then tells its speed, and
         // no share makes it faster.
-        let speaking = |node: &NodeShare| node.seen >= SEEN_LEAST;
+        let speaking = |node: &NodeShare| !node.gone && node.seen >= SEEN_LEAST;
         let mean = |nodes: &[NodeShare], is_meant: &dyn Fn(&NodeShare) -> bool| {
             let meant: Vec<f64> =
                 nodes.iter().filter(|node| is_meant(node)).map(|node| node.slowness).collect();
@@ -216,8 +230,8 @@ impl Shares {
             }
         }
         self.begin_counting();
-        let all: f64 = self.nodes.iter().map(|node| node.share).sum();
-        let mean = all / self.nodes.len() as f64;
+        let present = || self.nodes.iter().filter(|node| !node.gone);
+        let mean = present().map(|node| node.share).sum::<f64>() / present().count() as f64;
         for node in &mut self.nodes {
             node.share = (node.share / mean).clamp(1.0 / SHARE_MAX, SHARE_MAX);
         }

@@ -33,7 +33,7 @@ fn fail(fleet: &mut Fleet, now: Instant, node: u32, times: u32) {
 }
 
 fn status(fleet: &Fleet, node: u32) -> Status {
-    fleet.view()[node as usize].status
+    fleet.view().iter().find(|view| view.node.0 == node).unwrap().status
 }
 
 fn picks(fleet: &mut Fleet, now: Instant, times: usize) -> BTreeSet<u32> {
@@ -427,6 +427,44 @@ fn the_table_is_bounded() {
     assert_eq!(fleet.add_node(at(0.0)), Err(FleetFull));
 }
 
+#[test]
+fn a_node_that_drains_is_removed_once_it_has_nothing_in_flight() {
+    let mut fleet = fleet(2);
+    let node = fleet.pick(at(0.0), Some(NodeId(0))).unwrap().node;
+    assert!(!fleet.remove_node(at(0.0), node), "it serves");
+    fleet.drain(at(0.0), node, true);
+    assert!(!fleet.remove_node(at(0.0), node), "a request is there");
+    fleet.handle_release(node);
+    assert!(fleet.remove_node(at(0.0), node));
+    assert_eq!(fleet.view().iter().map(|node| node.node.0).collect::<Vec<_>>(), [0]);
+    assert_eq!(picks(&mut fleet, at(1.0), 9), BTreeSet::from([0]));
+    assert!(fleet.remove_node(at(1.0), node), "once more is no harm");
+}
+
+#[test]
+fn a_new_node_takes_a_place_that_is_free_and_none_of_its_past() {
+    let mut fleet = checked(2);
+    while status(&fleet, 1) == Status::Up {
+        next_checks(&mut fleet, |node| node.0 == 0);
+    }
+    fleet.drain(at(50.0), NodeId(1), true);
+    assert!(fleet.remove_node(at(50.0), NodeId(1)));
+    assert_eq!(fleet.add_node(at(51.0)), Ok(NodeId(1)));
+    assert_eq!(fleet.add_node(at(51.0)), Ok(NodeId(2)));
+    assert_eq!(status(&fleet, 1), Status::Up);
+    assert_eq!(picks(&mut fleet, at(80.0), 99), BTreeSet::from([0, 1, 2]));
+}
+
+#[test]
+fn a_fleet_may_be_empty_for_a_while() {
+    let mut fleet = fleet(1);
+    fleet.drain(at(0.0), NodeId(0), true);
+    assert!(fleet.remove_node(at(0.0), NodeId(0)));
+    assert_eq!((fleet.pick(at(0.0), None), fleet.is_up(), fleet.poll_timeout()), (None, false, None));
+    assert_eq!(fleet.add_node(at(1.0)), Ok(NodeId(0)));
+    assert!(fleet.is_up() && fleet.pick(at(1.0), None).is_some());
+}
+
 /// What may happen to a fleet.
 #[derive(Clone, Debug)]
 enum Event {
@@ -439,6 +477,8 @@ enum Event {
     Timeout,
     Check(Checked),
     Drain(u32, bool),
+    Add,
+    Remove(u32),
     Wait(u32),
 }
 
@@ -464,6 +504,8 @@ fn event() -> impl Strategy<Value = Event> {
         3 => Just(Event::Timeout),
         4 => checked_as().prop_map(Event::Check),
         1 => (0..6u32, any::<bool>()).prop_map(|(node, draining)| Event::Drain(node, draining)),
+        1 => Just(Event::Add),
+        2 => (0..6u32).prop_map(Event::Remove),
         3 => (0..5_000u32).prop_map(Event::Wait),
     ]
 }
@@ -492,14 +534,16 @@ fn play(nodes: u32, seed: u64, events: &[Event]) -> Vec<String> {
                 let able = before.iter().any(|node| node.status != Status::Draining);
                 assert_eq!(pick.is_some(), able);
                 if let Some(pick) = pick {
-                    let chosen = before[pick.node.index()];
+                    let chosen = *before.iter().find(|node| node.node == pick.node).unwrap();
                     assert_ne!(chosen.status, Status::Draining);
                     assert_eq!(chosen.status == Status::Up, !well.is_empty());
                     let others = well.iter().any(|node| Some(node.node.0) != avoid);
                     assert!(!(others && Some(pick.node.0) == avoid), "the avoided one was not needed");
                     // Who has come back lately has less than its share for a while.
-                    let is_warm =
-                        |node: &&NodeView| node.why == Why::Initial || now.since(node.since) > 10 * SECOND;
+                    let is_warm = |node: &&NodeView| {
+                        node.why == Why::Initial && node.since == Instant::ORIGIN
+                            || now.since(node.since) > 10 * SECOND
+                    };
                     if avoid.is_none() && !any_is_silent && !well.is_empty() && well.iter().all(is_warm) {
                         assert!(
                             well.iter().all(|node| node.in_flight >= chosen.in_flight),
@@ -532,6 +576,19 @@ fn play(nodes: u32, seed: u64, events: &[Event]) -> Vec<String> {
                 }
             }
             Event::Drain(node, draining) => fleet.drain(now, NodeId(node), draining),
+            Event::Add => {
+                if fleet.view().len() < 8 {
+                    let new = fleet.add_node(now).unwrap();
+                    assert_eq!((status(&fleet, new.0), fleet.in_flight(new)), (Status::Up, 0));
+                }
+            }
+            Event::Remove(node) => {
+                if fleet.remove_node(now, NodeId(node)) {
+                    assert!(!held.contains(&NodeId(node)), "a request was lost");
+                    assert!(fleet.view().iter().all(|view| view.node.0 != node));
+                    to_check.retain(|checked| checked.0 != node);
+                }
+            }
             Event::Wait(millis) => now += Duration::from_millis(u64::from(millis)),
         }
         while let Some(output) = fleet.poll_output() {
@@ -547,7 +604,7 @@ fn play(nodes: u32, seed: u64, events: &[Event]) -> Vec<String> {
         let view = fleet.view();
         let in_flight: usize = view.iter().map(|node| node.in_flight as usize).sum();
         assert_eq!(in_flight, held.len(), "in flight = picked - released");
-        let out = fleet.nodes.iter().filter(|node| node.ejection.is_out()).count();
+        let out = fleet.present().filter(|(_, node)| node.ejection.is_out()).count();
         assert!(out <= view.len() / 2, "more than half ejected");
     }
     said
