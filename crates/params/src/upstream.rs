@@ -16,8 +16,10 @@ pub const NODES_MAX: usize = suimon_fleet::NODES_MAX;
 /// only once it has one.
 #[derive(Clone, PartialEq, Debug)]
 pub struct UpstreamParams {
-    /// The application servers; at least one, at most [`NODES_MAX`].
+    /// The application servers; at least one, unless it grows, at most [`NODES_MAX`].
     pub nodes: Vec<NodeParams>,
+    /// Whether nodes come and go while it runs.
+    pub grows: bool,
     /// The longest that opening a connection may take: name lookup, TCP and TLS together.
     pub connect_timeout: Duration,
     /// The longest wait for the head of a response, from the last piece of the request that was
@@ -55,6 +57,7 @@ impl Default for UpstreamParams {
     fn default() -> Self {
         UpstreamParams {
             nodes: Vec::new(),
+            grows: false,
             connect_timeout: Duration::from_secs(3),
             first_byte_timeout: Duration::from_secs(60),
             idle_timeout: Duration::from_secs(60),

@@ -31,7 +31,7 @@ impl Upstream {
     pub async fn run(&self, shutdown: impl Future<Output = ()>) {
         let (end, mut ended) = watch::channel(());
         let workers = async {
-            if let Some(workers) = self.shared.nodes.iter().find_map(|node| node.pool.workers()) {
+            if let Some(workers) = self.shared.workers() {
                 // An end without a word is one, too.
                 workers.run(async { _ = ended.changed().await }).await;
             }
@@ -56,7 +56,7 @@ impl Upstream {
             let due = shared.fleet().poll_timeout().map(|at| at.since(shared.now()));
             tokio::select! {
                 () = &mut shutdown => return,
-                _ = sweep.tick() => shared.nodes.iter().for_each(Node::sweep),
+                _ = sweep.tick() => shared.nodes.present().iter().for_each(|(_, node)| node.sweep()),
                 // The check itself reports its result, even if it panics or times out.
                 Some(_) = checks.join_next() => {}
                 // Something became due sooner.
@@ -73,14 +73,15 @@ impl Upstream {
 
 /// Checks one node and reports any result to the fleet.
 async fn check(shared: Arc<Shared>, node: NodeId) {
-    let mut verdict = CheckResult { shared, node, checked: Checked::Failed };
+    let Some(at) = shared.nodes.get(node) else { return };
+    let mut verdict = CheckResult { shared, id: node, node: at, checked: Checked::Failed };
     let shared = &verdict.shared;
     // A doubted node must answer: a forwarded port without a server behind it accepts connections,
     // too, and then closes them.
     let must_answer = shared.fleet().is_doubted(node);
     let began = Instant::now();
-    verdict.checked = look(&shared.nodes[node.index()], shared, must_answer).await;
-    let is_pool = shared.nodes[node.index()].pool.workers().is_some();
+    verdict.checked = look(&verdict.node, shared, must_answer).await;
+    let is_pool = verdict.node.pool.workers().is_some();
     if verdict.checked == Checked::Answered && !is_pool {
         shared.check_took.send_replace(began.elapsed());
     }
@@ -90,13 +91,20 @@ async fn check(shared: Arc<Shared>, node: NodeId) {
 /// ever.
 struct CheckResult {
     shared: Arc<Shared>,
-    node: NodeId,
+    id: NodeId,
+    node: Arc<Node>,
     checked: Checked,
 }
 
 impl Drop for CheckResult {
     fn drop(&mut self) {
-        self.shared.fleet().handle_check(self.shared.now(), self.node, self.checked);
+        {
+            let mut fleet = self.shared.fleet();
+            // Another node may have its place by now.
+            if self.shared.nodes.has(self.id, &self.node) {
+                fleet.handle_check(self.shared.now(), self.id, self.checked);
+            }
+        }
         self.shared.tell_changes();
     }
 }

@@ -31,6 +31,7 @@ mod head;
 mod http1;
 mod http2;
 mod incoming;
+mod nodes;
 mod outgoing;
 mod php;
 mod php_watch;
@@ -65,6 +66,7 @@ use http::HeaderValue;
 use http_body::Body;
 use http1::Http1;
 use http2::SharedPool;
+use nodes::Nodes;
 use php::PhpSeen;
 use pool::IdlePool;
 use request::RequestBody;
@@ -87,7 +89,9 @@ struct Shared {
     origin: std::time::Instant,
     params: UpstreamParams,
     fleet: Mutex<Fleet>,
-    nodes: Vec<Node>,
+    nodes: Nodes,
+    /// The node whose workers the gateway starts, if there is one. It never goes.
+    workers: Option<Arc<Node>>,
     /// Whether any node is up.
     is_up: watch::Sender<bool>,
     /// Whether any node is up whose last connection could be opened.
@@ -118,7 +122,8 @@ enum Pool {
 /// A request's place at a node; freed when dropped.
 struct Guard {
     shared: Arc<Shared>,
-    node: NodeId,
+    id: NodeId,
+    node: Arc<Node>,
     route: Option<RouteId>,
     /// The worker that has the request; dropping it says that the request was cancelled.
     worker: Option<Lease>,
@@ -139,22 +144,25 @@ impl Upstream {
     /// # Errors
     /// As of [`Upstream::new`].
     pub fn since(origin: std::time::Instant, params: UpstreamParams) -> Result<Self, String> {
-        if params.nodes.is_empty() {
+        if params.nodes.is_empty() && !params.grows {
             return Err("no nodes: name at least one, such as http://127.0.0.1:8080".to_owned());
         }
         let mut fleet = Fleet::new(fleet_params(&params));
         let mut nodes = Vec::with_capacity(params.nodes.len());
         for node in &params.nodes {
             fleet.add_node(Instant::ORIGIN).map_err(|full| full.to_string())?;
-            nodes.push(Node::new(origin, node, &params)?);
+            nodes.push(Arc::new(Node::new(origin, node, &params)?));
         }
+        let workers = nodes.iter().find(|node| node.pool.workers().is_some()).cloned();
+        let has_nodes = !nodes.is_empty();
         let shared = Shared {
             origin,
             params,
             fleet: Mutex::new(fleet),
-            nodes,
-            is_up: watch::Sender::new(true),
-            is_reached: watch::Sender::new(true),
+            nodes: Nodes::new(nodes),
+            workers,
+            is_up: watch::Sender::new(has_nodes),
+            is_reached: watch::Sender::new(has_nodes),
             hurry: Notify::new(),
             check_took: watch::Sender::new(Duration::ZERO),
         };
@@ -204,13 +212,13 @@ impl Upstream {
     /// Returns whether any node speaks HTTP/2, so that both sides of a request may send at the same
     /// time.
     pub fn speaks_http2(&self) -> bool {
-        self.shared.nodes.iter().any(|node| matches!(node.pool, Pool::Http2(_)))
+        self.shared.nodes.any(|node| matches!(node.pool, Pool::Http2(_)))
     }
 
     /// Returns whether a request's body must have a known length: FastCGI has no other way to tell a
     /// program where it ends.
     pub fn needs_length(&self) -> bool {
-        self.shared.nodes.iter().any(|node| node.pool.programs().is_some())
+        self.shared.nodes.any(|node| node.pool.programs().is_some())
     }
 
     /// Returns whether bodies should be whole before a request is sent: a worker has one request at a
@@ -221,12 +229,12 @@ impl Upstream {
 
     /// Returns whether a process is run for each request.
     pub fn runs_once(&self) -> bool {
-        self.shared.nodes.iter().filter_map(|node| node.pool.workers()).any(|workers| workers.runs_once)
+        self.shared.workers().is_some_and(|workers| workers.runs_once)
     }
 
     /// Returns the pool whose workers take the requests, if there is one.
     pub fn pool(&self) -> Option<&suimon_pool::Pool> {
-        self.shared.nodes.iter().find_map(|node| node.pool.workers()).map(|workers| &workers.pool)
+        self.shared.workers().map(|workers| &workers.pool)
     }
 
     /// Returns whether any node is up.
@@ -262,6 +270,10 @@ impl Shared {
         self.fleet.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn workers(&self) -> Option<&Workers> {
+        self.workers.as_ref()?.pool.workers()
+    }
+
     /// Picks a node and takes a place at it.
     fn pick(self: &Arc<Self>, avoid: Option<NodeId>) -> Option<(Pick, Guard)> {
         let now = self.now();
@@ -272,7 +284,9 @@ impl Shared {
         if changed {
             self.tell_changes();
         }
-        Some((pick, Guard { shared: Arc::clone(self), node: pick.node, route: None, worker: None }))
+        // It has a request, so nothing else is at its place.
+        let node = self.nodes.get(pick.node)?;
+        Some((pick, Guard { shared: Arc::clone(self), id: pick.node, node, route: None, worker: None }))
     }
 
     fn note_answer(&self, node: NodeId) {
@@ -289,7 +303,7 @@ impl Shared {
 
     /// Notes how long a node took for the head of an answer.
     fn note_served(&self, node: NodeId, since: Instant, route: Option<RouteId>, is_good: bool) {
-        let Some(route) = route.filter(|_| self.nodes.len() > 1) else { return };
+        let Some(route) = route.filter(|_| !self.nodes.is_single()) else { return };
         let now = self.now();
         self.fleet().handle_served(now, node, &Served { route, took: now.since(since), is_good });
     }
@@ -357,8 +371,9 @@ impl Shared {
     }
 
     fn tell(&self, change: &Change) {
+        let Some(node) = self.nodes.get(change.node) else { return };
         tracing::warn!(
-            node = %self.nodes[change.node.index()].params,
+            node = %node.params,
             from = change.from.code(),
             to = change.to.code(),
             reason = change.why.code(),
@@ -447,7 +462,7 @@ impl Guard {
         let Some((connection, worker)) = connection.and_then(|it| Some((it, self.worker.take()?))) else {
             return;
         };
-        if let Some(workers) = self.shared.nodes[self.node.index()].pool.workers()
+        if let Some(workers) = self.node.pool.workers()
             && connection.was_reused()
         {
             workers.note_kept();
@@ -464,12 +479,12 @@ impl Guard {
 
     /// Notes that the node has broken off an answer.
     fn note_broken(&self) {
-        self.shared.note_served(self.node, self.shared.now(), self.route, false);
+        self.shared.note_served(self.id, self.shared.now(), self.route, false);
     }
 
     /// Returns a connection to the pool of this guard's node.
     fn put_back(&self, connection: Box<Http1>) {
-        if let Pool::Http1(pool) = &self.shared.nodes[self.node.index()].pool {
+        if let Pool::Http1(pool) = &self.node.pool {
             pool.put(connection);
         }
     }
@@ -477,7 +492,7 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        self.shared.fleet().handle_release(self.node);
+        self.shared.fleet().handle_release(self.id);
     }
 }
 

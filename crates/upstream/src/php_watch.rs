@@ -33,19 +33,18 @@ pub(super) async fn watch(shared: &Arc<Shared>) {
     loop {
         ticks.tick().await;
         let mut asked = JoinSet::new();
-        for (index, node) in shared.nodes.iter().enumerate() {
+        for (_, node) in shared.nodes.present() {
             if matches!(node.pool, Pool::FastCgi(_)) && node.php.is_due() {
-                asked.spawn(look(Arc::clone(shared), index, Arc::clone(&path)));
+                asked.spawn(look(node, Arc::clone(&path)));
             }
         }
         while asked.join_next().await.is_some() {}
     }
 }
 
-async fn look(shared: Arc<Shared>, index: usize, path: Arc<str>) {
-    let node = &shared.nodes[index];
+async fn look(node: Arc<Node>, path: Arc<str>) {
     let Pool::FastCgi(programs) = &node.pool else { return };
-    let answer = timeout(ANSWER_WITHIN, ask(node, programs, &path)).await;
+    let answer = timeout(ANSWER_WITHIN, ask(&node, programs, &path)).await;
     node.php.note(&node.params, answer.unwrap_or(Err("it does not answer in time")));
 }
 

@@ -77,7 +77,7 @@ pub(super) async fn send(
         {
             return Err(error.with_unsent(Unsent { head, body, progress }));
         }
-        let node = &shared.nodes[pick.node.index()];
+        let node = Arc::clone(&guard.node);
         // What no program answers costs no connection, which is a worker's place.
         let call =
             node.pool.programs().map(|programs| programs.call(&head, &body).map(|call| (programs, call)));
@@ -91,7 +91,7 @@ pub(super) async fn send(
         guard.route = head.route;
         let is_fresh = losses > 0 || tries == TRIES_MAX;
         let wanted = Wanted { passes: head.is_ungated, is_fresh, is_replayable: replayable };
-        let (link, used_before) = match open(node, &shared, wanted, &mut guard).await {
+        let (link, used_before) = match open(&node, &shared, wanted, &mut guard).await {
             Ok(link) => link,
             Err(ConnectError { kind, detail, cause }) => {
                 if kind != UpstreamErrorKind::GatewayFull {
@@ -99,7 +99,7 @@ pub(super) async fn send(
                 }
                 let error = UpstreamError::new(kind, pick.node, detail);
                 let error = cause.into_iter().fold(error, UpstreamError::caused_by);
-                if shared.nodes.len() == 1 {
+                if shared.nodes.is_single() {
                     return Err(error.with_unsent(Unsent { head, body, progress }));
                 }
                 last_error = Some(error);
@@ -119,7 +119,7 @@ pub(super) async fn send(
         };
         let unsent = std::mem::take(&mut body);
         let since = shared.now();
-        let tried = attempt(link, node, &head, call, unsent, sent, shared.params.first_byte_timeout).await;
+        let tried = attempt(link, &node, &head, call, unsent, sent, shared.params.first_byte_timeout).await;
         // A failed connection from the pool proves nothing about the node. A new one that fails
         // does, or proves something about the request.
         if !used_before && let Err(Missed::Unsent(..) | Missed::Lost(_)) = tried {

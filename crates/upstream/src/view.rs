@@ -43,7 +43,8 @@ impl Upstream {
     pub fn view(&self) -> Vec<UpstreamNodeView> {
         let now = self.shared.now();
         let nodes = self.shared.fleet().view();
-        let seen = nodes.into_iter().zip(&self.shared.nodes).map(|(seen, node)| UpstreamNodeView {
+        let there = nodes.into_iter().filter_map(|seen| Some((seen, self.shared.nodes.get(seen.node)?)));
+        let seen = there.map(|(seen, node)| UpstreamNodeView {
             node: seen.node,
             pool: PoolId(0),
             address: node.params.to_string(),

@@ -101,6 +101,67 @@ async fn draining_nodes_get_nothing_and_with_all_draining_it_is_said_so() {
     assert_eq!(get(&upstream, "/").await.unwrap(), "ok");
 }
 
+#[tokio::test]
+async fn nodes_come_and_go_while_requests_run() {
+    let upstream = Upstream::new(UpstreamParams { grows: true, ..params(&[]) }).unwrap();
+    assert_eq!(kind(get(&upstream, "/").await), UpstreamErrorKind::NoNode);
+    assert!(!upstream.is_up() && !*upstream.watch_up().borrow());
+
+    let (release, released) = tokio::sync::watch::channel(false);
+    let slow = Backend::talking(move |mut talk, _| {
+        let mut released = released.clone();
+        async move {
+            talk.request().await?;
+            released.wait_for(|it| *it).await.ok()?;
+            talk.answer("slow").await
+        }
+    });
+    let slow = slow.await;
+    let id = upstream.add_node(&node(slow.address)).unwrap();
+    assert!(*upstream.watch_up().borrow());
+    let under_way = tokio::spawn({
+        let upstream = upstream.clone();
+        async move { get(&upstream, "/").await }
+    });
+    until("the request is there", || slow.requests() == 1).await;
+    upstream.drain(id, true);
+    assert!(!upstream.remove_node(id), "a request is there");
+
+    let other = Backend::answering(OK).await;
+    assert_eq!(upstream.add_node(&node(other.address)), Ok(NodeId(1)));
+    assert_eq!(get(&upstream, "/").await.unwrap(), "ok");
+    release.send_replace(true);
+    assert_eq!(under_way.await.unwrap().unwrap(), "slow", "nobody lost it");
+    until("it is gone", || upstream.remove_node(id)).await;
+
+    assert_eq!(upstream.add_node(&node(other.address)), Ok(id), "its place is free");
+    assert_eq!(upstream.view().len(), 2);
+    assert!(upstream.view().iter().all(|node| node.address == format!("http://{}", other.address)));
+}
+
+#[tokio::test]
+async fn a_check_of_a_node_that_is_gone_says_nothing_of_the_next_one() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let well = Backend::answering(OK).await;
+    let mut of_checks = checked(&[silent.local_addr().unwrap()], Some("/"));
+    (of_checks.health.down_after, of_checks.health.timeout) = (1, HANGS);
+    let upstream = Upstream::new(of_checks).unwrap();
+    let (end, ended) = tokio::sync::oneshot::channel::<()>();
+    let runs = tokio::spawn({
+        let upstream = upstream.clone();
+        async move { upstream.run(async { _ = ended.await }).await }
+    });
+    let (checked, _) = within(silent.accept()).await.unwrap();
+    upstream.drain(NodeId(0), true);
+    assert!(upstream.remove_node(NodeId(0)));
+    assert_eq!(upstream.add_node(&node(well.address)), Ok(NodeId(0)));
+    drop(checked);
+    until("the new one is checked often", || well.requests() > 5).await;
+    assert_eq!(upstream.view()[0].status, "up");
+    drop(end);
+    within(runs).await.unwrap();
+}
+
 /// Parameters with checks of `path` every few milliseconds.
 fn checked(addresses: &[SocketAddr], path: Option<&str>) -> UpstreamParams {
     let interval = Duration::from_millis(10);
