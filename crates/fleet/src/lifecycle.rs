@@ -126,11 +126,10 @@ impl Lifecycle {
         }
     }
 
-    /// Takes in a node that ran before us, and is ready.
+    /// Takes in a node that ran before us, and is ready. [`Lifecycle::set_wanted`] says what becomes of
+    /// it.
     pub fn adopt(&mut self, now: Instant) -> Option<BorrowedId> {
-        let id = self.add(now, LifecycleState::Parked)?;
-        self.settle(now);
-        Some(id)
+        self.add(now, LifecycleState::Parked)
     }
 
     /// Says how many should serve.
@@ -159,6 +158,16 @@ impl Lifecycle {
         };
         (node.state, node.since) = (state, now);
         self.outputs.extend(output);
+        self.settle(now);
+    }
+
+    /// Notes that a node answers nothing any more: it is ended, and another takes its place.
+    pub fn handle_lost(&mut self, now: Instant, id: BorrowedId) {
+        use LifecycleState::{Draining, Parked, Serving};
+        let is_lost = |node: &Borrowed| node.id == id && matches!(node.state, Draining | Parked | Serving);
+        if let Some(index) = self.nodes.iter().position(is_lost) {
+            self.end(now, index);
+        }
         self.settle(now);
     }
 

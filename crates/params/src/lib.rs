@@ -3,9 +3,11 @@
 //!
 //! The reader of settings fills these in. Nothing here opens, reads or binds anything.
 
+pub mod nodes;
 pub mod pool;
 pub mod upstream;
 
+use nodes::NodesParams;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -51,6 +53,8 @@ pub struct Params {
     pub upstream: UpstreamParams,
     /// The pools that take the requests of some routes, as in [`Routes::pools`].
     pub pools: Vec<UpstreamParams>,
+    /// The nodes that come and go. `None`: there are only those of [`Params::upstream`].
+    pub nodes: Option<NodesParams>,
     /// The gate's own parameters.
     pub gate: suimon_gate::Params,
     /// The file in which what was learned outlives the process. `None`: it does not.
@@ -69,7 +73,17 @@ impl Params {
     /// what is bound, opened or counted on from the start stays as it is.
     pub fn adopting(&self, wanted: Params) -> Params {
         let Params {
-            listen, upstream, pools, spool, lease, learned_file, record, limits, waiting_room, ..
+            listen,
+            upstream,
+            pools,
+            nodes,
+            spool,
+            lease,
+            learned_file,
+            record,
+            limits,
+            waiting_room,
+            ..
         } = self.clone();
         let kinds = self.sessions.kinds.iter().zip(wanted.sessions.kinds);
         let kinds = kinds.map(|(own, kind)| SessionKind {
@@ -94,6 +108,7 @@ impl Params {
             listen: Listen { proxy_protocol: wanted.listen.proxy_protocol, ..listen },
             upstream,
             pools,
+            nodes,
             spool,
             lease: LeaseParams { secure: wanted.lease.secure, issued: wanted.lease.issued, ..lease },
             learned_file,

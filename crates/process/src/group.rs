@@ -31,10 +31,22 @@ pub fn members(leader: u32) -> io::Result<Vec<u32>> {
     Ok(here.map(|seen| seen.pid).collect())
 }
 
+/// Returns all processes that have not ended, each with its group.
+pub(crate) fn groups() -> io::Result<impl Iterator<Item = (u32, u32)>> {
+    Ok(all()?.into_iter().filter(|seen| !seen.ended).map(|seen| (seen.pid, seen.group)))
+}
+
 /// Kills the group of `leader` with SIGKILL; nothing happens if there is none.
 pub fn kill(leader: u32) {
     if let Some(leader) = id(leader) {
         let _ = rustix::process::kill_process_group(leader, Signal::KILL);
+    }
+}
+
+/// Sends a signal to the group of `leader`; nothing happens if there is none.
+pub fn signal_all(leader: u32, signal: Signal) {
+    if let Some(leader) = id(leader) {
+        let _ = rustix::process::kill_process_group(leader, signal);
     }
 }
 

@@ -220,6 +220,7 @@ mod tests {
             ("gate.paper_route", _) => ("[gate]\nroute_law = \"paper\"\n", ""),
             ("gate.paper_session", _) => ("[gate]\nsession_law = \"paper\"\n", ""),
             ("degradation", _) => (SERVICE, ""),
+            ("nodes", "count") => ("", "law = \"fixed\"\n"),
             // Somebody takes the other requests.
             ("pool", "routes") if value != "[]" => ("[upstream]\nnodes = [\"http://127.0.0.1:9000\"]\n", ""),
             _ => ("", ""),
@@ -233,6 +234,8 @@ mod tests {
                     | ("waiting_room", "pass_for", "pass_page")
                     | ("gate", "session_law", "static_sessions")
                     | ("pool", _, "command")
+                    | ("nodes", "law", "count")
+                    | ("nodes", _, "command" | "provider")
             );
             let is_needed = goes_together || matches!(other.default, DefaultValue::Required { .. });
             if is_needed {

@@ -1,6 +1,7 @@
 //! The pool of workers, and the node that it is.
 
 use crate::Faults;
+use crate::program;
 use crate::read::{Sections, Values};
 use crate::route::pattern;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use std::sync::Arc;
 use suimon_control::{DynamicParams, SizeLawKind};
 use suimon_model::PoolId;
 use suimon_params::pool::{
-    CommandParams, MemoryParams, PoolParams, SizeParams, User, WorkerKind, WorkerListen, WorkersParams,
+    CommandParams, MemoryParams, PoolParams, SizeParams, WorkerKind, WorkerListen, WorkersParams,
 };
 use suimon_params::upstream::{NodeParams, Scheme, WorkersNodeParams};
 use suimon_params::{DeclaredRoute, PoolRoutes, RoutePattern};
@@ -28,8 +29,6 @@ const OF_RESIDENTS: [&str; 10] = [
     "age_max",
     "worker_memory_max",
 ];
-/// The `PATH` of workers where the gateway has none.
-const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Returns the pools with their places in the file: first the one that takes what no other does,
 /// if there is one.
@@ -276,23 +275,14 @@ fn command(
             return None;
         }
     };
-    let mut environment =
-        vec![("PATH".to_owned(), std::env::var("PATH").unwrap_or_else(|_| PATH.to_owned()))];
-    if kind == WorkerKind::FastCgi {
-        let (name, value) = PHP_WITHOUT_END;
-        environment.push((name.to_owned(), value.to_owned()));
-    }
-    for entry in values.texts("environment") {
-        let (name, value) = entry.split_once('=').expect("the schema takes nothing else");
-        environment.retain(|(other, _)| other != name);
-        environment.push((name.to_owned(), value.to_owned()));
-    }
     let mut command = CommandParams {
         program: program.into(),
         arguments: words.collect(),
-        environment,
+        environment: program::environment(values, (kind == WorkerKind::FastCgi).then_some(PHP_WITHOUT_END)),
         folder: values.given_path("directory"),
-        user: values.given_text("user").and_then(|name| user((index, name), faults)),
+        user: values
+            .given_text("user")
+            .and_then(|name| program::user(&format!("pool[{index}].user"), name, faults)),
         listen: WorkerListen::StandardInput,
     };
     let (said, by_words) =
@@ -303,21 +293,6 @@ fn command(
     }
     command.listen = said.or(by_words).unwrap_or(WorkerListen::StandardInput);
     Some(command)
-}
-
-fn user((index, name): (usize, &str), faults: &mut Faults) -> Option<User> {
-    match suimon_process::find_user(name) {
-        Ok(Some(rights)) => Some(User { id: rights.user, group: rights.group, groups: rights.groups }),
-        Ok(None) => {
-            faults.value(format!("pool[{index}].user"), format!("{name:?}"), "a user of this machine");
-            None
-        }
-        Err(error) => {
-            let allowed = format!("a user of this machine, and whether it is cannot be found out: {error}");
-            faults.value(format!("pool[{index}].user"), format!("{name:?}"), allowed);
-            None
-        }
-    }
 }
 
 /// Returns the folder of the sockets where none is said.

@@ -7,6 +7,7 @@
 mod bounds;
 mod gate;
 mod listen;
+mod nodes;
 mod operation;
 mod pool;
 mod upstream;
@@ -95,6 +96,7 @@ pub(crate) const SECTIONS: &[Section] = &[
     upstream::UPSTREAM_TLS,
     upstream::UPSTREAM_FASTCGI,
     pool::POOL,
+    nodes::NODES,
     gate::SESSION,
     gate::ROUTE,
     gate::DISCOVERY,
@@ -133,6 +135,7 @@ const TAKES_RESTART: &[&str] = &[
     "upstream.tls",
     "upstream.fastcgi",
     "pool",
+    "nodes",
     "session.kind",
     "session.waiting_room",
     "session.app_cookie",

@@ -141,9 +141,11 @@ fn proxy(sections: &Sections, lease_keys: &StatePath, faults: &mut Faults) -> su
     let services = services(sections, &mut routes, faults);
     routes.pools = crate::pool::routes(sections, &routes.declared, faults);
     let (upstream, pools) = upstreams(sections, faults);
+    let nodes = crate::nodes::nodes(sections, upstream.nodes.len(), faults);
     suimon_params::Params {
         upstream,
         pools,
+        nodes,
         listen: Listen {
             plain: listen.address("http"),
             tls: sections.optional("listen.tls").and_then(listen_tls),
@@ -542,8 +544,12 @@ fn upstream_of_nodes(sections: &Sections, faults: &mut Faults) -> UpstreamParams
         (sections.once("upstream.health"), sections.once("upstream.ejection"), sections.once("upstream.tls"));
     let timeouts = sections.once("timeouts");
     let protocol = values.choice("protocol", Protocol::of);
+    let come = crate::nodes::come(sections);
     let mut nodes = values.nodes("nodes");
-    if nodes.is_empty() {
+    if come && !values.is_given("nodes") {
+        nodes.clear();
+    }
+    if nodes.is_empty() && !come {
         faults.value("upstream.nodes", "[]", "at least one node, such as [\"http://127.0.0.1:8080\"]");
     }
     for (index, node) in nodes.iter().enumerate() {
@@ -595,6 +601,7 @@ fn upstream_of_nodes(sections: &Sections, faults: &mut Faults) -> UpstreamParams
         fastcgi: None,
         workers: None,
         nodes,
+        grows: come,
         seed: sections.once("gate").count("seed"),
     }
 }

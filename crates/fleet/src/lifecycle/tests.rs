@@ -158,14 +158,19 @@ fn one_that_drains_for_too_long_is_ended() {
 #[test]
 fn nodes_that_ran_before_serve_before_any_is_started() {
     let mut nodes = Lifecycle::new(params(0, 8));
-    assert_eq!(nodes.adopt(at(0.0)), Some(id(0)));
-    assert_eq!(said(&mut nodes), [End(id(0))], "nobody wants it");
-    let mut nodes = Lifecycle::new(params(0, 8));
-    nodes.set_wanted(at(0.0), 0);
-    nodes.set_wanted(at(0.0), 1);
-    said(&mut nodes);
-    nodes.adopt(at(0.0));
-    assert_eq!(said(&mut nodes), [Serve(id(1)), End(id(0))], "it is ready, the other is not");
+    assert_eq!([nodes.adopt(at(0.0)), nodes.adopt(at(0.0))], [Some(id(0)), Some(id(1))]);
+    nodes.set_wanted(at(0.0), 3);
+    assert_eq!(said(&mut nodes), [Serve(id(1)), Serve(id(0)), Start(id(2))]);
+}
+
+#[test]
+fn a_node_that_answers_nothing_is_ended_and_replaced() {
+    let mut nodes = with(0, 2);
+    nodes.handle_lost(at(60.0), id(0));
+    assert_eq!(said(&mut nodes), [End(id(0)), Start(id(2))]);
+    nodes.handle_lost(at(60.1), id(0));
+    nodes.handle_gone(at(60.2), id(0));
+    assert_eq!((said(&mut nodes), nodes.fails_to_start()), (vec![], false));
 }
 
 #[derive(Clone, Debug)]

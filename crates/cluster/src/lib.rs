@@ -1,0 +1,129 @@
+//! Nodes that come and go: who starts and ends them.
+//!
+//! A *provider* is told how many nodes should serve, and says which do. It is a task of its own, behind
+//! [`Provided`]: the number goes in, [`NodeEvent`]s come out, and no request waits for it.
+//!
+//! - [`Observe`]: nobody starts any; the number is only published.
+//! - [`Processes`]: processes of this machine, started and ended by the gateway.
+//! - [`Hook`]: a program of the operator starts and ends them.
+//!
+//! The last two share the life of nodes (`manager`), which is decided by `suimon_fleet::lifecycle`. All
+//! pass the same contract tests.
+
+mod hook;
+mod manager;
+mod observe;
+mod processes;
+mod ready;
+
+pub use hook::Hook;
+pub use observe::Observe;
+pub use processes::Processes;
+
+use suimon_params::nodes::{NodesParams, ProviderParams};
+use suimon_params::upstream::NodeParams;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+/// Events of a provider that wait until they are taken; then it waits, too.
+pub const EVENTS_MAX: usize = 1024;
+/// Words to a provider that wait until it takes them; then its nodes drain for longer.
+pub const WORDS_MAX: usize = 1024;
+
+/// What a provider says of its nodes.
+#[derive(Clone, PartialEq, Debug)]
+pub enum NodeEvent {
+    /// It takes requests from now on, for the first time or again.
+    Ready(NodeParams),
+    /// It takes no new sessions. Say [`NodeWord::Empty`] once it has nothing left.
+    Draining(NodeParams),
+    /// It is gone, or will be in a moment.
+    Gone(NodeParams),
+}
+
+/// What a provider is told of its nodes.
+#[derive(Clone, PartialEq, Debug)]
+pub enum NodeWord {
+    /// It drains, and has nothing left.
+    Empty(NodeParams),
+    /// It has answered nothing for so long that another should take its place.
+    Lost(NodeParams),
+}
+
+/// What can be seen of a provider.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct ProviderView {
+    /// Nodes that were ordered and are not ready yet.
+    pub starting: u32,
+    /// Nodes that are ready and take no requests.
+    pub parked: u32,
+    /// The mean time of a start, seconds; `None`: none was seen.
+    pub start_s: Option<f64>,
+    /// CPU time that all its nodes have used since it began, seconds; `None`: it cannot tell.
+    pub cpu_s: Option<f64>,
+    /// Nodes that ran before it began, and serve; `None`: it is not known yet.
+    pub found: Option<u32>,
+    /// What keeps it from its work, as a sentence that names the remedy.
+    pub trouble: Option<String>,
+}
+
+/// A provider at work. Dropping `wanted` ends it, and with it the processes that it has started; `task` ends
+/// after that. What a program of the operator has started goes on.
+#[derive(Debug)]
+pub struct Provided {
+    /// How many nodes of the provider should serve.
+    pub wanted: watch::Sender<u32>,
+    /// What it is told of them.
+    pub words: mpsc::Sender<NodeWord>,
+    /// What it says of them.
+    pub events: mpsc::Receiver<NodeEvent>,
+    /// What can be seen of it.
+    pub view: watch::Receiver<ProviderView>,
+    /// The provider itself.
+    pub task: JoinHandle<()>,
+}
+
+/// The ends of [`Provided`] that a provider holds.
+#[derive(Debug)]
+pub struct Wires {
+    /// How many nodes should serve; an error: it is to end.
+    pub wanted: watch::Receiver<u32>,
+    /// What it is told of its nodes.
+    pub words: mpsc::Receiver<NodeWord>,
+    /// Where it says what they do.
+    pub events: mpsc::Sender<NodeEvent>,
+    /// Where it shows itself.
+    pub view: watch::Sender<ProviderView>,
+}
+
+/// Who starts and ends nodes.
+pub trait Provider: Send {
+    /// Returns its name, as settings have it.
+    fn name(&self) -> &'static str;
+
+    /// Begins its work, with `wanted` nodes. Must be called inside the runtime that will run it.
+    fn begin(self: Box<Self>, wanted: u32) -> Provided;
+}
+
+/// Returns the provider that these parameters are of.
+pub fn provider(params: &NodesParams) -> Box<dyn Provider> {
+    let lifecycle = params.lifecycle;
+    match &params.provider {
+        ProviderParams::Observe => Box::new(Observe),
+        ProviderParams::Processes(params) => Box::new(Processes::new(params.clone(), lifecycle)),
+        ProviderParams::Command(params) => Box::new(Hook::new(params.clone(), lifecycle)),
+    }
+}
+
+/// Starts a provider's task between the two ends of its wires.
+pub fn begin<T: Future<Output = ()> + Send + 'static>(
+    wanted: u32,
+    task: impl FnOnce(Wires) -> T,
+) -> Provided {
+    let (wanted, is_wanted) = watch::channel(wanted);
+    let (words, told) = mpsc::channel(WORDS_MAX);
+    let (says, events) = mpsc::channel(EVENTS_MAX);
+    let (shows, view) = watch::channel(ProviderView::default());
+    let wires = Wires { wanted: is_wanted, words: told, events: says, view: shows };
+    Provided { wanted, words, events, view, task: tokio::spawn(task(wires)) }
+}

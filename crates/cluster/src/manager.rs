@@ -1,0 +1,295 @@
+//! The loop of providers whose nodes the gateway starts: the life of nodes decides, a host does.
+
+use crate::{NodeEvent, NodeWord, ProviderView, Wires};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use suimon_fleet::lifecycle::{BorrowedId, Lifecycle, LifecycleOutput, LifecycleParams, LifecycleState};
+use suimon_model::Instant;
+use suimon_params::upstream::NodeParams;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+/// How often a provider looks at how much CPU time its nodes have used.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Reports of nodes that wait for the loop; then their tasks wait, too.
+const REPORTS_MAX: usize = 1024;
+
+/// What starts and ends nodes.
+pub(crate) trait Host: Send + Sync + 'static {
+    /// What it keeps of a node that runs.
+    type Node: Send + 'static;
+    /// Whether nodes go on when the gateway ends, and are found again when it starts.
+    const OUTLIVES: bool;
+
+    /// Returns the nodes that ran before us.
+    fn list(&self) -> impl Future<Output = Result<Vec<(Self::Node, NodeParams)>, String>> + Send;
+
+    /// Starts a node, and returns it once it is ready. Dropping the future ends what it has started.
+    fn start(&self) -> impl Future<Output = Result<(Self::Node, NodeParams), String>> + Send;
+
+    /// Returns once a node has ended by itself, with what it said last.
+    fn ended(&self, node: &mut Self::Node) -> impl Future<Output = String> + Send;
+
+    /// Ends a node.
+    fn end(&self, node: Self::Node) -> impl Future<Output = Result<(), String>> + Send;
+
+    /// Returns the CPU time that each of these nodes has used, seconds; `None`: it cannot tell.
+    fn cpu_s(&self, nodes: &[&NodeParams]) -> Option<Vec<f64>>;
+}
+
+/// What the task of a node reports.
+enum Report {
+    Ready(BorrowedId, NodeParams),
+    Gone(BorrowedId, Option<String>),
+}
+
+struct Manager<H> {
+    host: Arc<H>,
+    began: std::time::Instant,
+    nodes: Lifecycle,
+    running: HashMap<BorrowedId, Running>,
+    tasks: JoinSet<()>,
+    reports: mpsc::Sender<Report>,
+    /// CPU time of nodes that are gone.
+    cpu_of_gone: f64,
+    tells_cpu: bool,
+    /// Nodes that ran before us; `None`: it is not known yet.
+    found: Option<u32>,
+    looked: std::time::Instant,
+    trouble: Option<String>,
+}
+
+struct Running {
+    /// Dropped to end it.
+    end: Option<oneshot::Sender<()>>,
+    address: Option<NodeParams>,
+    cpu_s: f64,
+}
+
+/// Runs a provider until its wires are let go, and all its nodes have ended that do not outlive it.
+pub(crate) async fn run<H: Host>(host: H, params: LifecycleParams, mut wires: Wires) {
+    let (reports, mut reported) = mpsc::channel(REPORTS_MAX);
+    let mut manager = Manager {
+        host: Arc::new(host),
+        began: std::time::Instant::now(),
+        nodes: Lifecycle::new(params),
+        running: HashMap::new(),
+        tasks: JoinSet::new(),
+        reports,
+        cpu_of_gone: 0.0,
+        tells_cpu: false,
+        found: None,
+        looked: std::time::Instant::now(),
+        trouble: None,
+    };
+    let wanted = *wires.wanted.borrow_and_update();
+    manager.begin(wanted, &wires).await;
+    let mut show = interval(LOOK_EVERY);
+    show.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        manager.act(&wires).await;
+        let due = manager.nodes.poll_timeout().map(|at| at.since(manager.now()));
+        tokio::select! {
+            changed = wires.wanted.changed() => match changed {
+                Ok(()) => {
+                    let wanted = *wires.wanted.borrow_and_update();
+                    manager.nodes.set_wanted(manager.now(), wanted);
+                }
+                Err(_) => break,
+            },
+            Some(word) = wires.words.recv() => manager.hear(&word),
+            // The manager has a sender, so that there is always a next one.
+            Some(report) = reported.recv() => manager.note(report, &wires).await,
+            _ = show.tick() => {}
+            () = sleep(due.unwrap_or(LOOK_EVERY)) => manager.nodes.handle_timeout(manager.now()),
+        }
+        manager.show(&wires.view);
+    }
+    if H::OUTLIVES {
+        manager.tasks.shutdown().await;
+    }
+    manager.running.clear();
+    while manager.tasks.join_next().await.is_some() {}
+}
+
+impl<H: Host> Manager<H> {
+    fn now(&self) -> Instant {
+        Instant::ORIGIN + self.began.elapsed()
+    }
+
+    /// Takes in the nodes that ran before us, as many as are wanted at the least.
+    async fn begin(&mut self, wanted: u32, wires: &Wires) {
+        let found = match self.host.list().await {
+            Ok(found) => found,
+            Err(trouble) => {
+                self.complain(trouble);
+                vec![]
+            }
+        };
+        // Those that run are worth keeping until the law has seen what comes.
+        let wanted = wanted.max(u32::try_from(found.len()).unwrap_or(u32::MAX));
+        for (node, address) in found {
+            let Some(id) = self.nodes.adopt(self.now()) else { break };
+            self.watch(id, node, address);
+        }
+        self.nodes.set_wanted(self.now(), wanted);
+        self.act(wires).await;
+        self.found = Some(self.nodes.count().serving);
+        self.show(&wires.view);
+    }
+
+    /// Does what the life of nodes asks for.
+    async fn act(&mut self, wires: &Wires) {
+        while let Some(output) = self.nodes.poll_output() {
+            let address = |id| self.running.get(&id).and_then(|it: &Running| it.address.clone());
+            let event = match output {
+                LifecycleOutput::Start(id) => {
+                    self.start(id);
+                    None
+                }
+                LifecycleOutput::Serve(id) => address(id).map(NodeEvent::Ready),
+                LifecycleOutput::Drain(id) => address(id).map(NodeEvent::Draining),
+                LifecycleOutput::End(id) => {
+                    let event = address(id).map(NodeEvent::Gone);
+                    if let Some(node) = self.running.get_mut(&id) {
+                        node.end = None;
+                    }
+                    event
+                }
+            };
+            if let Some(event) = event {
+                // Nobody listens any more: then `wanted` says so, too.
+                let _ = wires.events.send(event).await;
+            }
+        }
+    }
+
+    fn hear(&mut self, word: &NodeWord) {
+        let (NodeWord::Empty(address) | NodeWord::Lost(address)) = word;
+        let found = self.running.iter().find(|(_, node)| node.address.as_ref() == Some(address));
+        let Some((&id, _)) = found else { return };
+        match word {
+            NodeWord::Empty(_) => self.nodes.handle_empty(self.now(), id),
+            NodeWord::Lost(_) => {
+                tracing::warn!(node = %address, "a node answers nothing: it is ended and replaced");
+                self.nodes.handle_lost(self.now(), id);
+            }
+        }
+    }
+
+    async fn note(&mut self, report: Report, wires: &Wires) {
+        match report {
+            Report::Ready(id, address) => {
+                if let Some(node) = self.running.get_mut(&id) {
+                    node.address = Some(address);
+                }
+                self.trouble = None;
+                self.nodes.handle_ready(self.now(), id);
+            }
+            Report::Gone(id, trouble) => {
+                let node = self.running.remove(&id);
+                self.cpu_of_gone += node.as_ref().map_or(0.0, |node| node.cpu_s);
+                let was_ending = self.nodes.state(id) == Some(LifecycleState::Ending);
+                if let Some(address) = node.and_then(|node| node.address).filter(|_| !was_ending) {
+                    let _ = wires.events.send(NodeEvent::Gone(address)).await;
+                }
+                trouble.into_iter().for_each(|trouble| self.complain(trouble));
+                self.nodes.handle_gone(self.now(), id);
+            }
+        }
+    }
+
+    fn complain(&mut self, trouble: String) {
+        tracing::warn!("{trouble}");
+        self.trouble = Some(trouble);
+    }
+
+    fn start(&mut self, id: BorrowedId) {
+        let (end, ended) = oneshot::channel();
+        self.running.insert(id, Running { end: Some(end), address: None, cpu_s: 0.0 });
+        let (host, reports) = (Arc::clone(&self.host), self.reports.clone());
+        self.tasks.spawn(async move {
+            let mut told = Told(ended);
+            let started = tokio::select! {
+                () = told.end() => None,
+                started = host.start() => Some(started),
+            };
+            let trouble = match started {
+                None => None,
+                Some(Err(trouble)) => Some(trouble),
+                Some(Ok((node, address))) => {
+                    let _ = reports.send(Report::Ready(id, address)).await;
+                    live(&*host, node, told).await
+                }
+            };
+            let _ = reports.send(Report::Gone(id, trouble)).await;
+        });
+    }
+
+    /// Watches a node that runs already.
+    fn watch(&mut self, id: BorrowedId, node: H::Node, address: NodeParams) {
+        let (end, ended) = oneshot::channel();
+        self.running.insert(id, Running { end: Some(end), address: Some(address), cpu_s: 0.0 });
+        let (host, reports) = (Arc::clone(&self.host), self.reports.clone());
+        self.tasks.spawn(async move {
+            let trouble = live(&*host, node, Told(ended)).await;
+            let _ = reports.send(Report::Gone(id, trouble)).await;
+        });
+    }
+
+    /// Shows what the nodes do now.
+    fn show(&mut self, view: &watch::Sender<ProviderView>) {
+        if self.looked.elapsed() >= LOOK_EVERY {
+            self.looked = std::time::Instant::now();
+            self.look();
+        }
+        let of_running: f64 = self.running.values().map(|node| node.cpu_s).sum();
+        let cpu_s = self.tells_cpu.then_some(self.cpu_of_gone + of_running);
+        let count = self.nodes.count();
+        let now = ProviderView {
+            starting: count.starting,
+            parked: count.parked,
+            start_s: self.nodes.start_s(),
+            cpu_s,
+            found: self.found,
+            trouble: self.trouble.clone(),
+        };
+        view.send_if_modified(|was| std::mem::replace(was, now.clone()) != now);
+    }
+}
+
+impl<H: Host> Manager<H> {
+    /// Looks at how much CPU time the nodes have used.
+    fn look(&mut self) {
+        let (mut nodes, addresses): (Vec<_>, Vec<_>) = self
+            .running
+            .values_mut()
+            .filter_map(|it| it.address.as_ref().map(|at| (&mut it.cpu_s, at)))
+            .unzip();
+        let used = self.host.cpu_s(&addresses);
+        self.tells_cpu = used.is_some();
+        for (node, used) in nodes.iter_mut().zip(used.into_iter().flatten()) {
+            **node = used.max(**node);
+        }
+    }
+}
+
+/// Waits until a node ends, or is told to, and returns what went wrong.
+async fn live<H: Host>(host: &H, mut node: H::Node, mut told: Told) -> Option<String> {
+    tokio::select! {
+        () = told.end() => host.end(node).await.err(),
+        last_words = host.ended(&mut node) => Some(last_words),
+    }
+}
+
+/// Whether a node is to end.
+struct Told(oneshot::Receiver<()>);
+
+impl Told {
+    async fn end(&mut self) {
+        // The sender is dropped to say so.
+        let _ = (&mut self.0).await;
+    }
+}

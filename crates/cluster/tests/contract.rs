@@ -1,0 +1,320 @@
+//! What every provider that starts nodes must do, with real processes.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
+
+use std::fs;
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::time::Duration;
+use suimon_cluster::{Hook, NodeEvent, NodeWord, Processes, Provided, Provider, ProviderView};
+use suimon_params::nodes::{HookParams, LifecycleParams, ProcessesParams};
+use suimon_params::pool::CommandParams;
+use suimon_params::upstream::{NodeAddress, NodeParams};
+use tempfile::TempDir;
+use tokio::time::{sleep, timeout};
+
+/// Long enough for a busy machine, short enough for a person: anything slower hangs.
+const HANGS: Duration = Duration::from_secs(30);
+
+/// A web server that answers its path `/ready` with success.
+const SERVER: &str = r#"
+use strict;
+use IO::Socket::INET;
+my $listener = IO::Socket::INET->new(LocalAddr => "127.0.0.1:$ARGV[0]", Listen => 9, ReuseAddr => 1) or die $!;
+while (my $stream = $listener->accept) {
+    my $line = <$stream>;
+    print $stream "HTTP/1.1 " . (defined $line && $line =~ m{/ready} ? 200 : 404) . " x\r\nContent-Length: 0\r\n\r\n";
+    close $stream;
+}
+"#;
+
+/// Starts servers that go on when it ends, with their numbers in files.
+const HOOK: &str = r#"#!/bin/sh
+set -e
+cd "$(dirname "$0")"
+case "$1" in
+start)
+    port=$(perl -MIO::Socket::INET -e 'print IO::Socket::INET->new(LocalAddr=>"127.0.0.1:0",Listen=>1)->sockport')
+    perl server.pl "$port" >/dev/null 2>&1 &
+    echo $! > "node-$port"
+    echo "it is started"
+    echo "http://127.0.0.1:$port" ;;
+stop)
+    kill -9 "$(cat "node-${2##*:}")"
+    rm "node-${2##*:}" ;;
+list)
+    for file in node-*; do if [ -e "$file" ]; then echo "http://127.0.0.1:${file#node-}"; fi; done ;;
+esac
+"#;
+
+struct Site {
+    folder: TempDir,
+}
+
+impl Site {
+    fn new() -> Site {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("server.pl"), SERVER).unwrap();
+        fs::write(folder.path().join("hook.sh"), HOOK).unwrap();
+        Site { folder }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    fn processes(&self) -> Box<dyn Provider> {
+        self.processes_of(&["perl", &self.path("server.pl"), "{port}"])
+    }
+
+    fn processes_of(&self, words: &[&str]) -> Box<dyn Provider> {
+        let params = ProcessesParams {
+            command: command(words),
+            ready_path: Some("/ready".to_owned()),
+            stop_within: Duration::from_secs(5),
+            output: Some(self.folder.path().join("output")),
+        };
+        Box::new(Processes::new(params, lifecycle()))
+    }
+
+    fn hook(&self) -> Box<dyn Provider> {
+        let ready_path = Some("/ready".to_owned());
+        let command = command(&["sh", &self.path("hook.sh")]);
+        Box::new(Hook::new(HookParams { command, ready_path, within: HANGS }, lifecycle()))
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        for file in fs::read_dir(self.folder.path()).unwrap().flatten() {
+            if file.file_name().to_string_lossy().starts_with("node-") {
+                let pid = fs::read_to_string(file.path()).unwrap();
+                let _ = std::process::Command::new("kill").args(["-KILL", pid.trim()]).status();
+            }
+        }
+    }
+}
+
+fn command(words: &[&str]) -> CommandParams {
+    CommandParams {
+        program: PathBuf::from(words[0]),
+        arguments: words[1..].iter().map(ToString::to_string).collect(),
+        environment: vec![("PATH".to_owned(), std::env::var("PATH").unwrap())],
+        ..CommandParams::default()
+    }
+}
+
+fn lifecycle() -> LifecycleParams {
+    LifecycleParams { parked: 0, most: 8, start_within: HANGS, drain_within: HANGS }
+}
+
+/// A provider under test, and the nodes that it says serve.
+struct Seen {
+    provided: Provided,
+    serving: Vec<NodeParams>,
+}
+
+impl Seen {
+    fn of(provider: Box<dyn Provider>, wanted: u32) -> Seen {
+        Seen { provided: provider.begin(wanted), serving: vec![] }
+    }
+
+    async fn next(&mut self) -> NodeEvent {
+        let event = timeout(HANGS, self.provided.events.recv()).await.expect("it says nothing").unwrap();
+        match &event {
+            NodeEvent::Ready(node) => self.serving.push(node.clone()),
+            NodeEvent::Draining(node) | NodeEvent::Gone(node) => self.serving.retain(|it| it != node),
+        }
+        event
+    }
+
+    async fn until_serving(&mut self, count: usize) {
+        while self.serving.len() != count {
+            self.next().await;
+        }
+    }
+
+    async fn say(&self, word: NodeWord) {
+        self.provided.words.send(word).await.unwrap();
+    }
+
+    async fn until_view(&mut self, is_meant: impl Fn(&ProviderView) -> bool) -> ProviderView {
+        timeout(HANGS, self.provided.view.wait_for(is_meant))
+            .await
+            .expect("it never shows that")
+            .unwrap()
+            .clone()
+    }
+
+    /// Lets it go, and waits until it has ended.
+    async fn end(self) {
+        drop(self.provided.wanted);
+        timeout(HANGS, self.provided.task).await.expect("it does not end").unwrap();
+    }
+}
+
+fn is_there(node: &NodeParams) -> bool {
+    let NodeAddress::Tcp { host, port } = &node.address else { panic!("{node}") };
+    TcpStream::connect((host.as_str(), *port)).is_ok()
+}
+
+async fn until_gone(node: &NodeParams) {
+    until(|| !is_there(node)).await;
+}
+
+async fn until(is_so: impl Fn() -> bool) {
+    let becomes = async {
+        while !is_so() {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(HANGS, becomes).await.expect("that never comes");
+}
+
+/// Plays what every provider must do.
+async fn keeps_the_contract(provider: Box<dyn Provider>, outlive: bool) {
+    let mut seen = Seen::of(provider, 2);
+    seen.until_serving(2).await;
+    assert!(seen.serving.iter().all(is_there), "what is ready can be reached");
+
+    // Fewer: one drains, and ends once it has nothing left.
+    seen.provided.wanted.send_replace(1);
+    let NodeEvent::Draining(drained) = seen.next().await else { panic!("nothing drains") };
+    assert!(is_there(&drained), "its requests go on");
+    seen.say(NodeWord::Empty(drained.clone())).await;
+    assert_eq!(seen.next().await, NodeEvent::Gone(drained.clone()));
+    until_gone(&drained).await;
+
+    // More, and back before the one that drains has ended.
+    seen.provided.wanted.send_replace(2);
+    seen.until_serving(2).await;
+    seen.provided.wanted.send_replace(1);
+    let NodeEvent::Draining(drained) = seen.next().await else { panic!("nothing drains") };
+    seen.provided.wanted.send_replace(2);
+    assert_eq!(seen.next().await, NodeEvent::Ready(drained), "it comes back");
+
+    // One that answers nothing is replaced.
+    let lost = seen.serving[0].clone();
+    seen.say(NodeWord::Lost(lost.clone())).await;
+    assert_eq!(seen.next().await, NodeEvent::Gone(lost.clone()));
+    seen.until_serving(2).await;
+    until_gone(&lost).await;
+    let view = seen.until_view(|view| view.starting == 0 && view.start_s.is_some()).await;
+    assert_eq!((view.parked, view.found, view.trouble), (0, Some(0), None));
+
+    let all = seen.serving.clone();
+    seen.end().await;
+    for node in &all {
+        if outlive {
+            assert!(is_there(node), "it goes on");
+        } else {
+            until_gone(node).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn processes_keep_the_contract() {
+    let site = Site::new();
+    keeps_the_contract(site.processes(), false).await;
+}
+
+#[tokio::test]
+async fn a_program_that_starts_nodes_keeps_the_contract() {
+    let site = Site::new();
+    keeps_the_contract(site.hook(), true).await;
+}
+
+#[tokio::test]
+async fn a_process_that_is_killed_is_replaced_and_its_cpu_time_counted() {
+    let site = Site::new();
+    let mut seen = Seen::of(site.processes(), 2);
+    seen.until_serving(2).await;
+    let NodeAddress::Tcp { port, .. } = seen.serving[0].address else { panic!() };
+    let found = std::process::Command::new("pkill")
+        .args(["-KILL", "-f", &format!("{} {port}$", site.path("server.pl"))])
+        .status()
+        .unwrap();
+    assert!(found.success());
+    let dead = seen.serving[0].clone();
+    assert_eq!(seen.next().await, NodeEvent::Gone(dead));
+    seen.until_serving(2).await;
+    seen.until_view(|view| view.cpu_s.is_some_and(|cpu| cpu > 0.0)).await;
+    seen.end().await;
+}
+
+#[tokio::test]
+async fn a_program_that_ends_at_once_is_told_with_its_last_words() {
+    let site = Site::new();
+    let mut seen = Seen::of(site.processes_of(&["sh", "-c", "echo no beans for {port}; exit 3"]), 1);
+    let view = seen.until_view(|view| view.trouble.is_some()).await;
+    let trouble = view.trouble.unwrap();
+    assert!(trouble.contains("exit status: 3") && trouble.contains("no beans for "), "{trouble}");
+    seen.end().await;
+    let site = Site::new();
+    let mut seen = Seen::of(site.processes_of(&["/no/such/program"]), 1);
+    let trouble = seen.until_view(|view| view.trouble.is_some()).await.trouble.unwrap();
+    assert!(trouble.contains("/no/such/program cannot be started"), "{trouble}");
+    seen.end().await;
+}
+
+#[tokio::test]
+async fn a_start_that_is_not_wanted_any_more_leaves_nothing() {
+    let site = Site::new();
+    let marked = site.path("slow");
+    // It has a child of its own, which must end, too.
+    let slow = format!("sleep 1000 & echo $! > {marked}; wait");
+    let mut seen = Seen::of(site.processes_of(&["sh", "-c", &slow]), 1);
+    seen.until_view(|view| view.starting == 1).await;
+    let child = timeout(HANGS, async {
+        loop {
+            if let Some(pid) =
+                fs::read_to_string(&marked).ok().and_then(|text| text.trim().parse::<u32>().ok())
+            {
+                return pid;
+            }
+            sleep(Duration::from_millis(5)).await;
+        }
+    });
+    let child = child.await.unwrap();
+    seen.provided.wanted.send_replace(0);
+    let is_alive =
+        || fs::read_to_string(format!("/proc/{child}/stat")).is_ok_and(|stat| !stat.contains(") Z "));
+    until(|| !is_alive()).await;
+    seen.end().await;
+}
+
+#[tokio::test]
+async fn nodes_that_a_program_has_started_before_go_on() {
+    let site = Site::new();
+    let started = std::process::Command::new("sh").args([&site.path("hook.sh"), "start"]).output().unwrap();
+    let said = String::from_utf8(started.stdout).unwrap();
+    let before = NodeParams::parse(said.lines().last().unwrap()).unwrap();
+    until(|| is_there(&before)).await;
+    let mut seen = Seen::of(site.hook(), 0);
+    let view = seen.until_view(|view| view.found.is_some()).await;
+    assert_eq!(view.found, Some(1));
+    assert_eq!(seen.next().await, NodeEvent::Ready(before.clone()));
+    seen.end().await;
+    assert!(is_there(&before));
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_program_is_said_with_its_name() {
+    let site = Site::new();
+    let hook = |text: &str| -> Box<dyn Provider> {
+        fs::write(site.path("hook.sh"), text).unwrap();
+        site.hook()
+    };
+    for (text, expected) in [
+        ("[ $1 = list ] || { echo no credit >&2; exit 7; }", "no credit"),
+        ("[ $1 = list ] || echo ftp://x", "is no address such as"),
+        ("[ $1 = list ] || true", "has written no address"),
+        ("[ $1 = list ] && echo nonsense", "is no address such as"),
+    ] {
+        let mut seen = Seen::of(hook(text), 1);
+        let trouble = seen.until_view(|view| view.trouble.is_some()).await.trouble.unwrap();
+        assert!(trouble.contains("nodes.command") && trouble.contains(expected), "{text}: {trouble}");
+        seen.end().await;
+    }
+}
