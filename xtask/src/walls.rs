@@ -165,8 +165,10 @@ const CRATES: &[Crate] = &[
     Crate {
         name: "suimon-proxy",
         knows: &[
+            "suimon-cluster",
             "suimon-control",
             "suimon-downstream",
+            "suimon-fleet",
             "suimon-gate",
             "suimon-identity",
             "suimon-line",
@@ -213,6 +215,12 @@ const CRATES: &[Crate] = &[
     },
     Crate {
         name: "suimon-pool",
+        knows: &["suimon-fleet", "suimon-model", "suimon-params", "suimon-process"],
+        tests_know: &[],
+        others: Others::AnyBut(&["hyper", "axum", "clap"]),
+    },
+    Crate {
+        name: "suimon-cluster",
         knows: &["suimon-fleet", "suimon-model", "suimon-params", "suimon-process"],
         tests_know: &[],
         others: Others::AnyBut(&["hyper", "axum", "clap"]),

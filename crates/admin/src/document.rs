@@ -11,7 +11,7 @@ use suimon_fleet::workers::{WorkersCount, WorkersTotals};
 use suimon_gate::{Amount, KindView, RouteView, ServiceStanding, ServiceView, ServiceWish, Snapshot};
 use suimon_model::{Instant, NodeId, PoolId, Reason, RouteId};
 use suimon_proxy::{LearnedView, LineCommand, LineCounts, LineError, LineReport};
-use suimon_proxy::{PhpStatus, PoolCommand, PoolError, PoolReport, PoolStatus};
+use suimon_proxy::{NodesReport, PhpStatus, PoolCommand, PoolError, PoolReport, PoolStatus, ProviderView};
 use suimon_proxy::{RouteReport, Times, UpstreamNodeView, View};
 
 /// What stands above the table.
@@ -239,6 +239,21 @@ impl Source for OneOfEverything {
 
     fn command_pool(&self, _: Option<&str>, _: PoolCommand) -> Result<(), PoolError> {
         Ok(())
+    }
+
+    fn scaling(&self) -> Option<NodesReport> {
+        Some(NodesReport {
+            provider: "processes",
+            law: "demand",
+            wanted: 1,
+            range: (1, 1),
+            serving: 1,
+            draining: 0,
+            view: ProviderView { start_s: Some(1.0), ..ProviderView::default() },
+            busy: Some(1.0),
+            to_come_s: 0.0,
+            last: None,
+        })
     }
 
     fn is_draining(&self) -> bool {

@@ -25,6 +25,7 @@ mod names;
 mod pool;
 mod process;
 mod routes;
+mod scaling;
 mod services;
 mod state;
 mod sums;
@@ -45,6 +46,7 @@ pub use pool::{
     WorkerState,
 };
 pub use routes::{Params, serve};
+pub use scaling::{ScalingChange, ScalingState};
 pub use services::ServiceState;
 pub use state::{
     DecisionState, KindState, NodeState, Percentiles, PhpState, Rates, RecalledState, Refusals, RouteState,
@@ -57,7 +59,7 @@ pub use waiting_room::{INVITES_MAX, LineAnswer, LineOrder, LineRequest, LineStat
 use std::time::Duration;
 use suimon_proxy::UpstreamNodeView;
 use suimon_proxy::{LearnedView, LineCommand, LineError, LineReport, View};
-use suimon_proxy::{PoolCommand, PoolError, PoolReport};
+use suimon_proxy::{NodesReport, PoolCommand, PoolError, PoolReport};
 
 /// The source of the numbers.
 pub trait Source: Send + Sync + 'static {
@@ -87,6 +89,8 @@ pub trait Source: Send + Sync + 'static {
     /// # Errors
     /// If there is no such pool, or it cannot have so many workers.
     fn command_pool(&self, name: Option<&str>, command: PoolCommand) -> Result<(), PoolError>;
+    /// Returns how the nodes stand that come and go; `None`: none do.
+    fn scaling(&self) -> Option<NodesReport>;
     /// Returns whether the gateway is shutting down.
     fn is_draining(&self) -> bool;
 }

@@ -6,9 +6,9 @@ use crate::text::{Exposition, Family, Labels, Metric};
 use crate::{Source, process, state, sums};
 use suimon_fleet::workers::{EndReason, WorkerState};
 use suimon_gate::{Amount, ServiceView};
-use suimon_proxy::PoolReport;
 use suimon_proxy::UpstreamNodeView;
 use suimon_proxy::{BUCKETS, LineCounts, RouteReport, Times, View, WAIT_BUCKETS};
+use suimon_proxy::{NodesReport, PoolReport};
 
 /// Returns what `/metrics` answers.
 pub(crate) fn render(source: &dyn Source, version: &str) -> String {
@@ -27,6 +27,9 @@ pub(crate) fn render(source: &dyn Source, version: &str) -> String {
     line_waits(&mut out, &view);
     line_answers(&mut out, &view);
     of_nodes(&mut out, &nodes);
+    if let Some(report) = source.scaling() {
+        scaling(&mut out, &report);
+    }
     pools(&mut out, &source.pools(u64::MAX));
     if let Some(usage) = process::usage() {
         out.single(names::CPU, usage.cpu_seconds);
@@ -299,6 +302,29 @@ fn of_php(out: &mut Exposition, nodes: &[UpstreamNodeView]) {
     for (node, php) in known() {
         full.value(&[("node", node)], php.max_children_reached as f64);
     }
+}
+
+fn scaling(out: &mut Exposition, report: &NodesReport) {
+    let mut nodes = out.family(names::NODES);
+    for (state, count) in [
+        ("serving", report.serving),
+        ("starting", report.view.starting),
+        ("parked", report.view.parked),
+        ("draining", report.draining),
+    ] {
+        nodes.value(&[("state", state)], f64::from(count));
+    }
+    let mut each = |metric: Metric, value: Option<f64>| {
+        let mut family = out.family(metric);
+        if let Some(value) = value {
+            family.value(&[], value);
+        }
+    };
+    each(names::NODES_WANTED, Some(f64::from(report.wanted)));
+    each(names::NODES_BUSY, report.busy);
+    each(names::NODES_TO_COME, Some(report.to_come_s));
+    each(names::NODES_START, report.view.start_s);
+    each(names::NODES_TROUBLE, Some(flag(report.view.trouble.is_some())));
 }
 
 fn pools(out: &mut Exposition, pools: &[PoolReport]) {

@@ -124,6 +124,14 @@ metrics! {
     NODE_PHP_QUEUED = Gauge "suimon_node_php_queued_connections", "Connections that none of php-fpm's children has taken yet.";
     NODE_PHP_FULL = Counter "suimon_node_php_max_children_reached_total", "How often php-fpm had as many children as it may have, since it began.";
 
+    // Nodes that come and go.
+    NODES = Gauge "suimon_nodes", "Nodes by state: serving, starting, parked (ready, and without requests) or draining.";
+    NODES_WANTED = Gauge "suimon_nodes_wanted", "Nodes that there should be, as the law of their number says.";
+    NODES_BUSY = Gauge "suimon_nodes_busy_ratio", "Nodes that the work keeps busy; absent where that is unknown, so that the number is held.";
+    NODES_TO_COME = Gauge "suimon_nodes_to_come_seconds", "Work that is there or in line, node-seconds.";
+    NODES_START = Gauge "suimon_nodes_start_seconds", "Mean time from an order until a node is ready; absent until one was.";
+    NODES_TROUBLE = Gauge "suimon_nodes_trouble", "1 if something keeps the provider from starting or ending nodes; the state says what.";
+
     // By pool of workers.
     POOL_WORKERS = Gauge "suimon_pool_workers", "Workers of the pool by state: starting, idle, busy, unsure (its request was cancelled, and it is not known to be idle) or stopping.";
     POOL_WANTED = Gauge "suimon_pool_wanted", "Workers that should be resident, as the law of the pool's size says, or an operator.";

@@ -4,6 +4,7 @@
 
 use crate::Source;
 use crate::pool::PoolState;
+use crate::scaling::ScalingState;
 use crate::services::{self, ServiceState};
 use crate::sums::{held, queued};
 use crate::verdict::{self, SituationClock, Verdict};
@@ -58,6 +59,9 @@ pub struct State {
     pub route_times_window_seconds: f64,
     /// Every node of the application.
     pub nodes: Vec<NodeState>,
+    /// The number of nodes; `null` where none come and go.
+    #[serde(default)]
+    pub scaling: Option<ScalingState>,
     /// Every pool of workers; empty where none is declared.
     #[serde(default)]
     pub pools: Vec<PoolState>,
@@ -436,6 +440,7 @@ impl State {
             ungated: route_state(&view.ungated, &windows.route_times(&view.ungated, &view, None)),
             route_times_window_seconds: windows.route_seconds(&view),
             nodes: node_states,
+            scaling: source.scaling().as_ref().map(ScalingState::of),
             pools: (source.pools(u64::MAX).iter())
                 .map(|report| PoolState::of(report, &view, started_at))
                 .collect(),
@@ -692,7 +697,7 @@ pub(crate) mod tests {
     use suimon_gate::Snapshot;
     use suimon_model::{Instant, NodeId, PoolId};
     use suimon_proxy::{LearnedView, LineCommand, LineError, LineReport};
-    use suimon_proxy::{PoolCommand, PoolError, PoolReport};
+    use suimon_proxy::{NodesReport, PoolCommand, PoolError, PoolReport};
 
     /// A gateway at one moment: 24 sessions are under way.
     pub(crate) struct Still {
@@ -770,6 +775,10 @@ pub(crate) mod tests {
 
         fn command_pool(&self, _: Option<&str>, _: PoolCommand) -> Result<(), PoolError> {
             Ok(())
+        }
+
+        fn scaling(&self) -> Option<NodesReport> {
+            None
         }
 
         fn is_draining(&self) -> bool {

@@ -193,6 +193,10 @@ impl Source for Fixed {
         }]
     }
 
+    fn scaling(&self) -> Option<suimon_proxy::NodesReport> {
+        None
+    }
+
     fn command_pool(&self, name: Option<&str>, command: PoolCommand) -> Result<(), PoolError> {
         match (name, command) {
             (Some("shop") | None, PoolCommand::Resize(Some(9..))) => Err(PoolError::Size(8)),

@@ -23,7 +23,7 @@ use suimon_params::upstream::{NodeAddress, NodeParams};
 use suimon_proxy::RecordError;
 use suimon_proxy::UpstreamNodeView;
 use suimon_proxy::{LearnedView, LineCommand, LineError, LineReport, Observer, Server, StartError, View};
-use suimon_proxy::{PoolCommand, PoolError, PoolReport};
+use suimon_proxy::{NodesReport, PoolCommand, PoolError, PoolReport};
 use suimon_settings::{Faults, Settings, StatePath, text_of};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};
@@ -253,6 +253,10 @@ impl Source for Gateway {
 
     fn command_pool(&self, name: Option<&str>, command: PoolCommand) -> Result<(), PoolError> {
         self.observer.command_pool(name, command)
+    }
+
+    fn scaling(&self) -> Option<NodesReport> {
+        self.observer.nodes()
     }
 
     fn is_draining(&self) -> bool {

@@ -4,6 +4,7 @@ use crate::numbers::rate;
 use std::time::Duration;
 use suimon_control::{RouteLawKind, SessionLawKind};
 use suimon_gate::{KindMode, RouteMode};
+use suimon_params::nodes::{NodesParams, ProviderParams, ScalingLaw};
 use suimon_params::pool::WorkerKind;
 use suimon_params::upstream::WorkersNodeParams;
 use suimon_params::{OnClientDisconnect, PoolRoutes, RoutePattern, SessionKind};
@@ -23,12 +24,31 @@ pub(crate) fn aligned(lines: &[(&'static str, String)]) -> String {
     lines.iter().map(|(name, text)| format!("  {name:width$}  {text}\n")).collect()
 }
 
+/// Returns how many nodes come and go, and who starts them.
+fn come_and_go(nodes: &NodesParams) -> String {
+    let NodesParams { least, most, law, .. } = nodes;
+    let (range, law) = match law {
+        ScalingLaw::Fixed(count) => (count.to_string(), "fixed".to_owned()),
+        ScalingLaw::Seed { .. } => (format!("{least} to {most}"), "by run queues (seed)".to_owned()),
+        ScalingLaw::Demand { eagerness } => {
+            (format!("{least} to {most}"), format!("by demand, eagerness {eagerness}"))
+        }
+    };
+    let by = match &nodes.provider {
+        ProviderParams::Observe => return format!("{range} nodes are wanted, {law}, and nobody starts them"),
+        ProviderParams::Processes(params) => format!("processes of {}", params.command.program.display()),
+        ProviderParams::Command(params) => format!("started by {}", params.command.program.display()),
+    };
+    format!("{range} nodes, {law}; {by}")
+}
+
 /// Returns what `suimon serve` would do with these settings.
 pub(crate) fn of_settings(settings: &Settings) -> Lines {
     let proxy = &settings.proxy;
     let mut lines = Lines::new();
     lines.push(("clients", clients(settings)));
-    let nodes: Vec<String> = proxy.upstream.nodes.iter().map(ToString::to_string).collect();
+    let mut nodes: Vec<String> = proxy.upstream.nodes.iter().map(ToString::to_string).collect();
+    nodes.extend(proxy.nodes.as_ref().map(come_and_go));
     let is_cgi = |workers: &WorkersNodeParams| workers.pool.kind == WorkerKind::Cgi;
     let default = if proxy.upstream.workers.as_ref().is_some_and(is_cgi) {
         OnClientDisconnect::Cancel

@@ -5,16 +5,13 @@
 
 mod common;
 
-use common::{Gateway, file, get, run, runs, try_get, until};
+use common::{Gateway, Load, file, get, run, runs, try_get, until};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use suimon_process::Signal;
 
@@ -84,46 +81,6 @@ fn settings(folder: &tempfile::TempDir, pool: &str, other: &str) -> String {
 
 fn php(workers: usize) -> String {
     format!("command = [\"php-cgi\"]\nsize_law = \"fixed\"\nworkers = {workers}\n")
-}
-
-/// Clients that ask for pages until they are told to stop, and count what they get.
-struct Load {
-    ends: Arc<AtomicBool>,
-    clients: Vec<JoinHandle<()>>,
-    served: Arc<AtomicU64>,
-    failed: Arc<AtomicU64>,
-}
-
-impl Load {
-    fn begin(address: SocketAddr, clients: usize, path: &'static str) -> Self {
-        let (ends, served, failed) = <(Arc<AtomicBool>, Arc<AtomicU64>, Arc<AtomicU64>)>::default();
-        let client = || {
-            let (ends, served, failed) = (Arc::clone(&ends), Arc::clone(&served), Arc::clone(&failed));
-            std::thread::spawn(move || {
-                while !ends.load(Relaxed) {
-                    let is_well = matches!(try_get(address, path), Ok((200, _)));
-                    if is_well { &served } else { &failed }.fetch_add(1, Relaxed);
-                }
-            })
-        };
-        let clients = (0..clients).map(|_| client()).collect();
-        Load { clients, ends, served, failed }
-    }
-
-    /// Waits until so many more were served.
-    fn until_served(&self, more: u64) {
-        let before = self.served.load(Relaxed);
-        until("requests are served", || self.served.load(Relaxed) >= before + more);
-    }
-
-    /// Returns how many were served and failed.
-    fn end(self) -> (u64, u64) {
-        self.ends.store(true, Relaxed);
-        for client in self.clients {
-            client.join().unwrap();
-        }
-        (self.served.load(Relaxed), self.failed.load(Relaxed))
-    }
 }
 
 fn kill(pid: u32) {

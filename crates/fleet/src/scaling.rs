@@ -14,8 +14,12 @@
 //! k     = 0.2 (0.1 + e) / (1.1 − e)
 //! λ̲     = min(λ, m + √(m / 2 s)), m the least λ of ten seconds
 //! n′    = base + extra, rounded, at once, if that is more; nodes that start count                     (3)
-//! n′    = the greatest of (3) in the last max(2 L, 0.5 s), if that is less                            (4)
+//! n′    = the greatest of (3) in the last 2^f max(2 L, 0.5 s), if that is less                        (4)
 //! ```
+//!
+//! f is how often a move was undone within ten times as long: where chance moves the need
+//! around a whole number, the larger one stays. The window grows to a minute at most; f goes down by one every two
+//! minutes.
 //!
 //! A rise that ends within ten seconds is worked off rather than followed, the more so the less eager
 //! the law is. The root in (2) is what costs least where waiting costs in proportion to the work that waits,

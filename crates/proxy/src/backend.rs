@@ -2,6 +2,7 @@
 //! are waited for meanwhile.
 
 use crate::gatekeeper::Gatekeeper;
+use crate::nodes_report::NodesReport;
 use crate::returns::Returns;
 use crate::telemetry::Telemetry;
 use std::sync::Arc;
@@ -34,6 +35,8 @@ pub(crate) struct Backend {
     pub(crate) kept: Arc<Uploads>,
     /// By pool, how many workers it has because an operator says so; `None`: its law finds the number.
     fixed_sizes: Vec<watch::Sender<Option<u32>>>,
+    /// How the nodes stand that come and go; `None`: none do.
+    pub(crate) nodes: watch::Sender<Option<NodesReport>>,
 }
 
 impl Backend {
@@ -56,6 +59,7 @@ impl Backend {
             held_answers: Uploads::new(usize::MAX),
             calls: Uploads::new(params.limits.slow_uploads),
             kept: Uploads::shared(KEPT_MAX),
+            nodes: watch::Sender::new(None),
         })
     }
 

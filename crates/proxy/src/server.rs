@@ -3,6 +3,7 @@
 mod kept;
 mod learned;
 mod lines;
+mod nodes;
 mod pools;
 mod start_error;
 mod workers;
@@ -14,6 +15,7 @@ pub use start_error::StartError;
 use crate::backend::Backend;
 use crate::gatekeeper::Gatekeeper;
 use crate::gateway::Gateway;
+use crate::nodes_report::NodesReport;
 use crate::pipeline::{Core, Parts};
 use crate::telemetry::{LearnedView, Telemetry, View};
 use kept::{LineStore, restore_lines};
@@ -276,6 +278,12 @@ impl Server {
                 background.spawn(workers::keep_size(Arc::clone(&backend), id, params, learned));
             }
         }
+        if let Some(params) = core.params().nodes.clone() {
+            let provider = suimon_cluster::provider(&params);
+            let (backend, mut ended) = (Arc::clone(&backend), ended.clone());
+            let end = async move { _ = ended.changed().await };
+            upstreams.spawn(async move { nodes::keep(backend, params, provider, end).await });
+        }
         drop(ended);
 
         let mut accepting = JoinSet::new();
@@ -361,6 +369,11 @@ impl Observer {
             upstream.view().into_iter().map(move |node| UpstreamNodeView { pool, ..node }).collect::<Vec<_>>()
         };
         self.backend().upstreams().flat_map(of).collect()
+    }
+
+    /// Returns how the nodes stand that come and go; `None`: none do.
+    pub fn nodes(&self) -> Option<NodesReport> {
+        self.backend().nodes.borrow().clone()
     }
 
     /// Returns whether requests can be served: some node is thought to be well.

@@ -56,7 +56,7 @@ impl Upstream {
             let due = shared.fleet().poll_timeout().map(|at| at.since(shared.now()));
             tokio::select! {
                 () = &mut shutdown => return,
-                _ = sweep.tick() => shared.nodes.present().iter().for_each(|(_, node)| node.sweep()),
+                _ = sweep.tick() => shared.nodes.present().iter().for_each(|node| node.sweep()),
                 // The check itself reports its result, even if it panics or times out.
                 Some(_) = checks.join_next() => {}
                 // Something became due sooner.
@@ -74,7 +74,7 @@ impl Upstream {
 /// Checks one node and reports any result to the fleet.
 async fn check(shared: Arc<Shared>, node: NodeId) {
     let Some(at) = shared.nodes.get(node) else { return };
-    let mut verdict = CheckResult { shared, id: node, node: at, checked: Checked::Failed };
+    let mut verdict = CheckResult { shared, node: at, checked: Checked::Failed };
     let shared = &verdict.shared;
     // A doubted node must answer: a forwarded port without a server behind it accepts connections,
     // too, and then closes them.
@@ -91,7 +91,6 @@ async fn check(shared: Arc<Shared>, node: NodeId) {
 /// ever.
 struct CheckResult {
     shared: Arc<Shared>,
-    id: NodeId,
     node: Arc<Node>,
     checked: Checked,
 }
@@ -101,8 +100,8 @@ impl Drop for CheckResult {
         {
             let mut fleet = self.shared.fleet();
             // Another node may have its place by now.
-            if self.shared.nodes.has(self.id, &self.node) {
-                fleet.handle_check(self.shared.now(), self.id, self.checked);
+            if self.shared.nodes.has(self.node.id, &self.node) {
+                fleet.handle_check(self.shared.now(), self.node.id, self.checked);
             }
         }
         self.shared.tell_changes();

@@ -89,7 +89,7 @@ struct Shared {
     origin: std::time::Instant,
     params: UpstreamParams,
     fleet: Mutex<Fleet>,
-    nodes: Nodes,
+    nodes: Nodes<Node>,
     /// The node whose workers the gateway starts, if there is one. It never goes.
     workers: Option<Arc<Node>>,
     /// Whether any node is up.
@@ -104,6 +104,7 @@ struct Shared {
 
 /// One node: how to reach it, and the connections to it.
 struct Node {
+    id: NodeId,
     params: NodeParams,
     authority: HeaderValue,
     connector: Connector,
@@ -122,7 +123,6 @@ enum Pool {
 /// A request's place at a node; freed when dropped.
 struct Guard {
     shared: Arc<Shared>,
-    id: NodeId,
     node: Arc<Node>,
     route: Option<RouteId>,
     /// The worker that has the request; dropping it says that the request was cancelled.
@@ -150,8 +150,8 @@ impl Upstream {
         let mut fleet = Fleet::new(fleet_params(&params));
         let mut nodes = Vec::with_capacity(params.nodes.len());
         for node in &params.nodes {
-            fleet.add_node(Instant::ORIGIN).map_err(|full| full.to_string())?;
-            nodes.push(Arc::new(Node::new(origin, node, &params)?));
+            let id = fleet.add_node(Instant::ORIGIN).map_err(|full| full.to_string())?;
+            nodes.push(Arc::new(Node::new(id, origin, node, &params)?));
         }
         let workers = nodes.iter().find(|node| node.pool.workers().is_some()).cloned();
         let has_nodes = !nodes.is_empty();
@@ -207,6 +207,39 @@ impl Upstream {
         let now = self.shared.now();
         self.shared.fleet().drain(now, node, draining);
         self.shared.tell_changes();
+    }
+
+    /// Takes in a node that serves from now on, and returns its id.
+    ///
+    /// # Errors
+    /// A sentence: too many nodes, or an address that cannot be used.
+    pub fn add_node(&self, node: &NodeParams) -> Result<NodeId, String> {
+        let shared = &self.shared;
+        let mut node = Node::new(NodeId(0), shared.origin, node, &shared.params)?;
+        let id = {
+            let mut fleet = shared.fleet();
+            let id = fleet.add_node(shared.now()).map_err(|full| full.to_string())?;
+            node.id = id;
+            shared.nodes.set(id, Some(Arc::new(node)));
+            id
+        };
+        shared.hurry.notify_one();
+        shared.tell_changes();
+        Ok(id)
+    }
+
+    /// Lets a node go that drains and has no request; returns whether it is gone. Its idle
+    /// connections are closed, and its id belongs to the next node that is added.
+    pub fn remove_node(&self, id: NodeId) -> bool {
+        let shared = &self.shared;
+        // What is known of it is said while it has a name.
+        shared.tell_changes();
+        let mut fleet = shared.fleet();
+        let is_gone = fleet.remove_node(shared.now(), id);
+        if is_gone {
+            shared.nodes.set(id, None);
+        }
+        is_gone
     }
 
     /// Returns whether any node speaks HTTP/2, so that both sides of a request may send at the same
@@ -286,7 +319,7 @@ impl Shared {
         }
         // It has a request, so nothing else is at its place.
         let node = self.nodes.get(pick.node)?;
-        Some((pick, Guard { shared: Arc::clone(self), id: pick.node, node, route: None, worker: None }))
+        Some((pick, Guard { shared: Arc::clone(self), node, route: None, worker: None }))
     }
 
     fn note_answer(&self, node: NodeId) {
@@ -386,7 +419,12 @@ impl Shared {
 }
 
 impl Node {
-    fn new(origin: std::time::Instant, node: &NodeParams, params: &UpstreamParams) -> Result<Self, String> {
+    fn new(
+        id: NodeId,
+        origin: std::time::Instant,
+        node: &NodeParams,
+        params: &UpstreamParams,
+    ) -> Result<Self, String> {
         let authority = HeaderValue::from_str(&node.authority())
             .map_err(|_| format!("{node}: the host has characters that cannot stand in a Host header"))?;
         let programs = (node.scheme == Scheme::FastCgi).then(|| {
@@ -412,7 +450,7 @@ impl Node {
             })),
         };
         let connector = Connector::new(node, &params.tls, params.connect_timeout)?;
-        Ok(Node { params: node.clone(), authority, connector, pool, php: PhpSeen::default() })
+        Ok(Node { id, params: node.clone(), authority, connector, pool, php: PhpSeen::default() })
     }
 
     /// Closes connections that were idle for too long.
@@ -479,7 +517,7 @@ impl Guard {
 
     /// Notes that the node has broken off an answer.
     fn note_broken(&self) {
-        self.shared.note_served(self.id, self.shared.now(), self.route, false);
+        self.shared.note_served(self.node.id, self.shared.now(), self.route, false);
     }
 
     /// Returns a connection to the pool of this guard's node.
@@ -492,7 +530,7 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        self.shared.fleet().handle_release(self.id);
+        self.shared.fleet().handle_release(self.node.id);
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) async fn watch(shared: &Arc<Shared>) {
     loop {
         ticks.tick().await;
         let mut asked = JoinSet::new();
-        for (_, node) in shared.nodes.present() {
+        for node in shared.nodes.present() {
             if matches!(node.pool, Pool::FastCgi(_)) && node.php.is_due() {
                 asked.spawn(look(node, Arc::clone(&path)));
             }

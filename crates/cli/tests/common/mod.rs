@@ -8,6 +8,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
@@ -172,6 +173,45 @@ pub fn try_get(address: SocketAddr, path: &str) -> std::io::Result<(u16, String)
     Ok((status.ok_or(std::io::ErrorKind::UnexpectedEof)?, body))
 }
 
+/// Clients that ask for pages until they are told to stop, and count what they get.
+pub struct Load {
+    ends: Arc<AtomicBool>,
+    clients: Vec<thread::JoinHandle<()>>,
+    pub served: Arc<AtomicU64>,
+    pub failed: Arc<AtomicU64>,
+}
+
+impl Load {
+    pub fn begin(address: SocketAddr, clients: usize, path: &'static str) -> Self {
+        let (ends, served, failed) = <(Arc<AtomicBool>, Arc<AtomicU64>, Arc<AtomicU64>)>::default();
+        let client = || {
+            let (ends, served, failed) = (Arc::clone(&ends), Arc::clone(&served), Arc::clone(&failed));
+            thread::spawn(move || {
+                while !ends.load(Relaxed) {
+                    let is_well = matches!(try_get(address, path), Ok((200, _)));
+                    if is_well { &served } else { &failed }.fetch_add(1, Relaxed);
+                }
+            })
+        };
+        let clients = (0..clients).map(|_| client()).collect();
+        Load { clients, ends, served, failed }
+    }
+
+    /// Waits until so many more were served.
+    pub fn until_served(&self, more: u64) {
+        let before = self.served.load(Relaxed);
+        until("requests are served", || self.served.load(Relaxed) >= before + more);
+    }
+
+    /// Returns how many were served and failed.
+    pub fn end(self) -> (u64, u64) {
+        self.ends.store(true, Relaxed);
+        for client in self.clients {
+            client.join().unwrap();
+        }
+        (self.served.load(Relaxed), self.failed.load(Relaxed))
+    }
+}
 /// The bundled shop with a gateway in front of it.
 pub struct Site {
     pub gateway: Gateway,

@@ -25,6 +25,12 @@ const RECOVERY_LEAST_S: f64 = 1.0;
 const START_S: f64 = 1.0;
 /// Visits that must have ended before it is known what one costs.
 const ENDED_LEAST: f64 = 10.0;
+/// An order so soon after nodes were given back, or the other way round, is a flap, in windows, ...
+const FLAP_WINDOWS: u32 = 10;
+/// ... for each of which the window doubles, up to the greater of this and the window itself.
+const WINDOW_MOST: Duration = Duration::from_secs(60);
+/// How long it takes until one flap is forgotten.
+const FLAP_FORGOTTEN: Duration = Duration::from_secs(120);
 /// Values that are remembered: eight minutes of them, which is twice a start of four.
 const REMEMBERED_MAX: usize = 1024;
 
@@ -40,6 +46,17 @@ pub(super) struct Demand {
     visits: f64,
     rates: Remembered,
     needs: Remembered,
+    flaps: Flaps,
+}
+
+/// Moves that were undone at once.
+#[derive(Clone, Copy, Debug, Default)]
+struct Flaps {
+    count: u32,
+    /// When the last one was, or was forgotten.
+    at: Option<Instant>,
+    /// When the number moved last, and whether that was up.
+    moved: Option<(Instant, bool)>,
 }
 
 impl Demand {
@@ -53,6 +70,7 @@ impl Demand {
             visits: 0.0,
             rates: Remembered::default(),
             needs: Remembered::default(),
+            flaps: Flaps::default(),
         }
     }
 
@@ -68,10 +86,11 @@ impl Demand {
         let start = sample.start_s.unwrap_or(START_S);
         let (base, extra) = self.need(start, sample);
         let need = base + extra;
-        let window = seconds(2.0 * start).max(EVERY);
+        let window = self.flaps.window(now, seconds(2.0 * start).max(EVERY));
         self.needs.add(now, need, window);
         let nodes = |need: f64| (need.round().max(0.0) as u32).clamp(params.least, params.most);
         if nodes(need) > wanted {
+            self.flaps.handle_move(now, true, window);
             let why = if extra > base { ScalingReason::Backlog } else { ScalingReason::Arrivals };
             return Some(ScalingMove { wanted: nodes(need), why, signal: need });
         }
@@ -82,7 +101,10 @@ impl Demand {
         }
         let most = self.needs.most();
         let enough = nodes(most);
-        (enough < wanted).then_some(ScalingMove { wanted: enough, why: ScalingReason::Enough, signal: most })
+        (enough < wanted).then(|| {
+            self.flaps.handle_move(now, false, window);
+            ScalingMove { wanted: enough, why: ScalingReason::Enough, signal: most }
+        })
     }
 
     fn measure(&mut self, now: Instant, passed: f64, sample: &ScalingSample) {
@@ -109,6 +131,29 @@ impl Demand {
         let waits = (sample.to_come_s - IN_HAND_S * f64::from(sample.serving)).max(0.0);
         let pace = PACE * (PACE_END + e) / (PACE_END + 1.0 - e);
         (base, (pace * waits.sqrt()).min(waits / RECOVERY_LEAST_S.max(start)))
+    }
+}
+
+impl Flaps {
+    /// Returns for how long nothing must have needed a node until it is given back.
+    fn window(&mut self, now: Instant, window: Duration) -> Duration {
+        if let Some(at) = self.at
+            && now.since(at) >= FLAP_FORGOTTEN
+        {
+            self.count = self.count.saturating_sub(1);
+            self.at = Some(now);
+        }
+        window.saturating_mul(1 << self.count).min(WINDOW_MOST.max(window))
+    }
+
+    fn handle_move(&mut self, now: Instant, up: bool, window: Duration) {
+        let soon = window.saturating_mul(FLAP_WINDOWS);
+        let undone =
+            self.moved.replace((now, up)).filter(|(at, was_up)| *was_up != up && now.since(*at) <= soon);
+        if undone.is_some() && window < WINDOW_MOST {
+            self.count += 1;
+            self.at = Some(now);
+        }
     }
 }
 

@@ -142,3 +142,27 @@ fn a_tick_right_behind_a_late_one_orders_nothing() {
     let _ = law.on_tick(Instant::ORIGIN + seconds(50.5), &one(1));
     assert_eq!(law.wanted(), before);
 }
+
+#[test]
+fn where_chance_moves_the_need_around_a_whole_number_the_larger_one_soon_stays() {
+    let mut law = Scaling::new(ScalingLaw::Demand { eagerness: 0.5 }, PARAMS);
+    let mut moves = vec![];
+    let mut rng = suimon_model::Rng::new(3);
+    for tick in 0..1200 {
+        // 31 visits per second and what has lasted of them are about 2.5 nodes.
+        let begun: u64 = (0..155).map(|_| u64::from(rng.below(10) == 0)).sum();
+        let sample = ScalingSample {
+            serving: law.wanted(),
+            begun,
+            ended: begun,
+            work_s: begun as f64 * 0.1,
+            start_s: Some(0.05),
+            ..ScalingSample::default()
+        };
+        let now = Instant::ORIGIN + seconds(0.5 * f64::from(tick));
+        moves.extend(law.on_tick(now, &sample).map(|_| now.secs_since(Instant::ORIGIN)));
+    }
+    let late = moves.iter().filter(|at| **at > 120.0).count();
+    assert!(late <= 12, "{late} of {}: {moves:?}", moves.len());
+    assert!((2..=4).contains(&law.wanted()), "{}", law.wanted());
+}

@@ -28,6 +28,7 @@ fn route(name: &str, offered: u64) -> RouteState {
 
 fn state() -> State {
     State {
+        scaling: None,
         version: "9.9.9".to_string(),
         now: 1000.0,
         started_at: 900.0,

@@ -1,0 +1,242 @@
+//! Nodes that come and go: the law of their number is told what happens at the gate and at the nodes,
+//! the provider what the law wants, and the way to the application which nodes there are.
+
+mod meter;
+
+use crate::backend::Backend;
+use crate::nodes_report::NodesReport;
+use meter::{Meter, Seen};
+use std::sync::Arc;
+use std::time::Duration;
+use suimon_cluster::{NodeEvent, NodeWord, Provided, Provider};
+use suimon_fleet::scaling::{Scaling, ScalingMove, ScalingParams};
+use suimon_model::{Instant, NodeId, PoolId};
+use suimon_params::nodes::{NodesParams, ScalingLaw};
+use suimon_params::upstream::NodeParams;
+use suimon_upstream::Upstream;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+/// How often nodes that drain are looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// The longest wait, at the start, for the nodes that ran before.
+const FOUND_WITHIN: Duration = Duration::from_secs(30);
+/// How long a node's checks must have failed until another takes its place, ...
+const LOST_AFTER: Duration = Duration::from_secs(10);
+/// ... and the least time from one such node to the next: that many fail is rather something that they
+/// share, and starting them again would not help.
+const LOST_EVERY: Duration = Duration::from_secs(30);
+
+/// Keeps as many nodes as their law asks for, until `shutdown` is done and those have ended that the
+/// gateway started.
+pub(super) async fn keep(
+    backend: Arc<Backend>,
+    params: NodesParams,
+    provider: Box<dyn Provider>,
+    shutdown: impl Future<Output = ()>,
+) {
+    let upstream = backend.upstream(PoolId(0)).clone();
+    let stay = u32::try_from(upstream.view().len()).unwrap_or(u32::MAX);
+    let name = provider.name();
+    let mut provided = provider.begin(params.least.saturating_sub(stay));
+    // The law begins with what is there: that a gateway starts is no reason to give nodes back.
+    let found = timeout(FOUND_WITHIN, provided.view.wait_for(|view| view.found.is_some())).await;
+    let found = found.ok().and_then(Result::ok).and_then(|view| view.found).unwrap_or_default();
+    let of_law = ScalingParams {
+        present: stay.saturating_add(found).clamp(params.least, params.most),
+        least: params.least,
+        most: params.most,
+    };
+    let mut keeper = Keeper {
+        law: Scaling::new(params.law, of_law),
+        meter: Meter::new(params.processors),
+        began: std::time::Instant::now(),
+        borrowed: vec![],
+        lost: None,
+        last: None,
+        stay,
+        name,
+        backend,
+        upstream,
+        params,
+    };
+    keeper.tell_wanted(&provided);
+    let (mut look, mut tick) = (interval(LOOK_EVERY), interval(keeper.law.every()));
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    tokio::pin!(shutdown);
+    loop {
+        tokio::select! {
+            () = &mut shutdown => break,
+            Some(event) = provided.events.recv() => keeper.handle(&event),
+            _ = look.tick() => {
+                for word in keeper.look() {
+                    // One that is full takes it at the next look.
+                    let _ = provided.words.try_send(word);
+                }
+            }
+            _ = tick.tick() => keeper.tick(&provided),
+        }
+    }
+    let Provided { wanted, task, .. } = provided;
+    drop(wanted);
+    // It may have panicked; then its processes have ended with it.
+    let _ = task.await;
+}
+
+struct Keeper {
+    backend: Arc<Backend>,
+    upstream: Upstream,
+    params: NodesParams,
+    name: &'static str,
+    law: Scaling,
+    meter: Meter,
+    began: std::time::Instant,
+    /// Nodes that stay.
+    stay: u32,
+    borrowed: Vec<Borrowed>,
+    /// When a node was last said to be lost.
+    lost: Option<std::time::Instant>,
+    last: Option<(ScalingMove, Instant)>,
+}
+
+/// A node that was borrowed, as the way to the application knows it.
+struct Borrowed {
+    address: NodeParams,
+    id: NodeId,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Serving,
+    Draining,
+    Gone,
+}
+
+impl Keeper {
+    fn now(&self) -> Instant {
+        Instant::ORIGIN + self.began.elapsed()
+    }
+
+    fn handle(&mut self, event: &NodeEvent) {
+        let (NodeEvent::Ready(address) | NodeEvent::Draining(address) | NodeEvent::Gone(address)) = event;
+        let known = self.borrowed.iter_mut().find(|node| node.address == *address);
+        match (event, known) {
+            (NodeEvent::Ready(_), Some(node)) => {
+                node.state = State::Serving;
+                self.upstream.drain(node.id, false);
+            }
+            (NodeEvent::Ready(address), None) => match self.upstream.add_node(address) {
+                Ok(id) => {
+                    tracing::info!(node = %address, "a node serves");
+                    self.borrowed.push(Borrowed { address: address.clone(), id, state: State::Serving });
+                }
+                Err(why) => tracing::error!(node = %address, "a node cannot be used: {why}"),
+            },
+            (NodeEvent::Draining(_), Some(node)) => {
+                node.state = State::Draining;
+                self.upstream.drain(node.id, true);
+            }
+            (NodeEvent::Gone(_), Some(node)) => {
+                node.state = State::Gone;
+                self.upstream.drain(node.id, true);
+            }
+            (NodeEvent::Draining(_) | NodeEvent::Gone(_), None) => {}
+        }
+    }
+
+    /// Lets nodes go that drain and have nothing left, and returns what the provider is told.
+    fn look(&mut self) -> Vec<NodeWord> {
+        let upstream = &self.upstream;
+        let mut words = Vec::new();
+        self.borrowed.retain(|node| {
+            if node.state == State::Serving || !upstream.remove_node(node.id) {
+                return true;
+            }
+            if node.state == State::Draining {
+                tracing::info!(node = %node.address, "a node is given back");
+                words.push(NodeWord::Empty(node.address.clone()));
+            }
+            false
+        });
+        words.extend(self.lost());
+        words
+    }
+
+    /// Returns a node that should be replaced, as its checks fail while those of others pass.
+    fn lost(&mut self) -> Option<NodeWord> {
+        if self.lost.is_some_and(|at| at.elapsed() < LOST_EVERY) {
+            return None;
+        }
+        let is_lost = |view: &suimon_upstream::UpstreamNodeView| {
+            view.status == "down" && view.for_the_last >= LOST_AFTER
+        };
+        let lost = self.upstream.view().into_iter().find(is_lost)?;
+        let node = self.borrowed.iter().find(|node| node.id == lost.node && node.state == State::Serving)?;
+        self.lost = Some(std::time::Instant::now());
+        Some(NodeWord::Lost(node.address.clone()))
+    }
+
+    fn tick(&mut self, provided: &Provided) {
+        let (now, view) = (self.now(), provided.view.borrow().clone());
+        let nodes = self.upstream.view();
+        let serving: Vec<_> = nodes.iter().filter(|node| node.status != "draining").collect();
+        let is_borrowed = |id: NodeId| self.borrowed.iter().any(|node| node.id == id);
+        let picked = |of_borrowed: bool| {
+            let nodes = nodes.iter().filter(|node| !of_borrowed || is_borrowed(node.node));
+            nodes.map(|node| (node.node, node.picked)).collect::<Vec<_>>()
+        };
+        let seen = Seen {
+            gate: self.backend.keeper.snapshot(),
+            cpu_s: view.cpu_s,
+            picked: picked(false),
+            picked_of_borrowed: picked(true),
+            serving: u32::try_from(serving.len()).unwrap_or(u32::MAX),
+            starting: view.starting,
+            start_s: if view.parked > 0 { Some(0.0) } else { view.start_s },
+        };
+        let visits =
+            || self.backend.keeper.learned().kinds.iter().map(|kind| kind.visits.iter().sum()).collect();
+        let sample = self.meter.measure(now, &seen, visits);
+        let moved = sample.as_ref().and_then(|sample| self.law.on_tick(now, sample));
+        if let Some(moved) = moved {
+            tracing::info!(
+                nodes = moved.wanted,
+                serving = seen.serving,
+                reason = moved.why.code(),
+                signal = moved.signal,
+                "{} nodes are wanted: {}",
+                moved.wanted,
+                moved.why.explain()
+            );
+            self.last = Some((moved, now));
+            self.tell_wanted(provided);
+        }
+        self.backend.nodes.send_replace(Some(NodesReport {
+            provider: self.name,
+            law: word(self.params.law),
+            wanted: self.law.wanted(),
+            range: (self.params.least, self.params.most),
+            serving: seen.serving,
+            draining: u32::try_from(nodes.len() - serving.len()).unwrap_or(u32::MAX),
+            busy: self.meter.busy(),
+            to_come_s: sample.map_or(0.0, |sample| sample.to_come_s),
+            last: self.last.map(|(moved, at)| (moved, now.since(at))),
+            view,
+        }));
+    }
+
+    fn tell_wanted(&self, provided: &Provided) {
+        let wanted = self.law.wanted().saturating_sub(self.stay);
+        provided.wanted.send_if_modified(|was| std::mem::replace(was, wanted) != wanted);
+    }
+}
+
+/// Returns the word of `nodes.law` that a law is.
+fn word(law: ScalingLaw) -> &'static str {
+    match law {
+        ScalingLaw::Demand { .. } => "demand",
+        ScalingLaw::Seed { .. } => "seed",
+        ScalingLaw::Fixed(_) => "fixed",
+    }
+}

@@ -1,0 +1,228 @@
+//! What the law of the number of nodes is told, made of what gate, nodes and provider show.
+//!
+//! *Work* is node-seconds. Where the provider tells how much CPU time its nodes have used, a node-second is
+//! as much as a node can use in a second; nodes that stay are taken to do as much for a request. Where it
+//! cannot tell, a node counts as busy as the fullest route is: requests in the application of its limit.
+//! Neither known: there is no sample, and the number is held.
+//!
+//! *A visit* is a request that is let in. Sessions in line are work to come, which nobody behind the gateway
+//! sees: each as many requests as sessions have made, each request as much work as requests have cost.
+
+use std::collections::HashMap;
+use suimon_fleet::scaling::ScalingSample;
+use suimon_gate::Snapshot;
+use suimon_model::real::exp;
+use suimon_model::{Instant, NodeId};
+
+/// Seconds over which the work of a request is the mean.
+const WORK_S: f64 = 30.0;
+/// Seconds after which it is looked again how many requests a session makes.
+const VISITS_EVERY_S: f64 = 5.0;
+
+/// What is seen at one moment.
+pub(super) struct Seen {
+    pub(super) gate: Snapshot,
+    /// CPU time of all borrowed nodes since the start, seconds.
+    pub(super) cpu_s: Option<f64>,
+    /// How often each node was picked, all of them and those that are borrowed.
+    pub(super) picked: Vec<(NodeId, u64)>,
+    pub(super) picked_of_borrowed: Vec<(NodeId, u64)>,
+    pub(super) serving: u32,
+    pub(super) starting: u32,
+    pub(super) start_s: Option<f64>,
+}
+
+/// Turns what is seen into samples.
+pub(super) struct Meter {
+    processors: f64,
+    before: Option<Before>,
+    /// Work and requests of the last half minute.
+    work: f64,
+    requests: f64,
+    /// By kind: requests of a session, and when that was looked at.
+    visits: Vec<f64>,
+    looked: Option<Instant>,
+    busy: Option<f64>,
+}
+
+struct Before {
+    at: Instant,
+    begun: u64,
+    ended: u64,
+    cpu_s: Option<f64>,
+    picked: HashMap<NodeId, u64>,
+}
+
+impl Meter {
+    pub(super) fn new(processors: f64) -> Self {
+        Meter { processors, before: None, work: 0.0, requests: 0.0, visits: vec![], looked: None, busy: None }
+    }
+
+    /// Returns how much work is done, node-seconds per second.
+    pub(super) fn busy(&self) -> Option<f64> {
+        self.busy
+    }
+
+    /// Returns what happened since the call before; `None`: nobody knows how much work was done.
+    /// `visits`: by kind, the requests of a session.
+    pub(super) fn measure(
+        &mut self,
+        now: Instant,
+        seen: &Seen,
+        visits: impl Fn() -> Vec<f64>,
+    ) -> Option<ScalingSample> {
+        let counts = || seen.gate.routes.iter().map(|route| &route.counts);
+        let begun = counts().map(|counts| counts.offered - counts.refused).sum();
+        let ended = counts().map(|counts| counts.completed + counts.failed + counts.abandoned).sum();
+        let after = Before {
+            at: now,
+            begun,
+            ended,
+            cpu_s: seen.cpu_s,
+            picked: seen.picked.iter().copied().collect(),
+        };
+        let before = self.before.replace(after)?;
+        let passed = now.secs_since(before.at);
+        let work = of_cpu(&before, seen, self.processors).or_else(|| of_limits(seen, passed));
+        self.busy = work.map(|work| work / passed.max(1e-3));
+        let (begun, ended) = (begun.saturating_sub(before.begun), ended.saturating_sub(before.ended));
+        let work_s = work?;
+        let kept = exp(-passed / WORK_S);
+        self.work = kept * self.work + work_s;
+        self.requests = kept * self.requests + ended as f64;
+        if self.looked.is_none_or(|at| now.secs_since(at) >= VISITS_EVERY_S) {
+            (self.visits, self.looked) = (visits(), Some(now));
+        }
+        let in_hand = seen.gate.waiting + seen.gate.in_flight;
+        Some(ScalingSample {
+            serving: seen.serving,
+            starting: seen.starting,
+            load: (seen.serving > 0).then(|| seen.gate.in_flight as f64 / f64::from(seen.serving)),
+            requests: u32::try_from(seen.gate.in_flight).unwrap_or(u32::MAX),
+            begun,
+            ended,
+            work_s,
+            to_come_s: self.of_request() * (in_hand as f64 + self.in_line(&seen.gate)),
+            start_s: seen.start_s,
+        })
+    }
+
+    /// Returns the work of a request, node-seconds; 0 while it is unknown.
+    fn of_request(&self) -> f64 {
+        if self.requests > 0.0 { self.work / self.requests } else { 0.0 }
+    }
+
+    /// Returns how many requests those will make who wait to be let in.
+    fn in_line(&self, gate: &Snapshot) -> f64 {
+        let of = |(index, kind): (usize, &suimon_gate::KindView)| {
+            let waiting = kind.waiting as f64 + kind.line.as_ref().map_or(0.0, |line| line.waiting as f64);
+            // A session makes one request at least.
+            waiting * self.visits.get(index).copied().unwrap_or_default().max(1.0)
+        };
+        gate.kinds.iter().enumerate().map(of).sum()
+    }
+}
+
+/// Returns the work that was done, by the CPU time of the borrowed nodes.
+fn of_cpu(before: &Before, seen: &Seen, processors: f64) -> Option<f64> {
+    let used = (seen.cpu_s? - before.cpu_s?).max(0.0) / processors;
+    let since = |picked: &[(NodeId, u64)]| -> u64 {
+        let since = |(node, count): &(NodeId, u64)| {
+            count.saturating_sub(before.picked.get(node).copied().unwrap_or_default())
+        };
+        picked.iter().map(since).sum()
+    };
+    let (all, borrowed) = (since(&seen.picked), since(&seen.picked_of_borrowed));
+    match (all, borrowed) {
+        _ if seen.picked.len() == seen.picked_of_borrowed.len() => Some(used),
+        // Only nodes that stay have served, and nobody knows how busy that made them.
+        (1.., 0) => None,
+        (all, borrowed) => Some(used * all.max(1) as f64 / borrowed.max(1) as f64),
+    }
+}
+
+/// Returns the work that was done in the `passed` seconds, by how full the fullest route is.
+fn of_limits(seen: &Seen, passed: f64) -> Option<f64> {
+    let full = |route: &suimon_gate::RouteView| {
+        Some(route.in_flight as f64 / f64::from(route.limit.filter(|limit| *limit > 0)?))
+    };
+    let fullest = seen.gate.routes.iter().filter_map(full).reduce(f64::max)?;
+    Some(fullest.min(1.0) * f64::from(seen.serving) * passed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use suimon_gate::{Counts, KindView, RouteView};
+    use suimon_model::seconds;
+
+    /// What is seen after `requests` requests and so much CPU time, with `waiting` in line.
+    fn seen(requests: u64, cpu_s: Option<f64>, waiting: usize) -> Seen {
+        let counts = Counts { offered: requests + 5, refused: 5, completed: requests, ..Counts::default() };
+        let route = RouteView { counts, limit: Some(8), in_flight: 2, ..RouteView::default() };
+        let kind = KindView { waiting, ..KindView::default() };
+        let gate = Snapshot {
+            routes: vec![route],
+            kinds: vec![kind],
+            services: vec![],
+            pools: vec![],
+            waiting: 0,
+            in_flight: 2,
+            suspended: 0,
+            sessions: 0,
+            leased_sessions: 0,
+            records: vec![],
+            recorded: 0,
+            probing: None,
+        };
+        let picked = vec![(NodeId(0), requests / 2), (NodeId(1), requests / 2)];
+        Seen {
+            gate,
+            cpu_s,
+            picked_of_borrowed: vec![(NodeId(1), requests / 2)],
+            picked,
+            serving: 2,
+            starting: 0,
+            start_s: None,
+        }
+    }
+
+    fn at(second: f64) -> Instant {
+        Instant::ORIGIN + seconds(second)
+    }
+
+    fn close(found: f64, expected: f64) -> bool {
+        (found - expected).abs() < 1e-9
+    }
+
+    #[test]
+    fn nodes_that_stay_do_as_much_for_a_request_as_those_that_are_measured() {
+        let mut meter = Meter::new(0.5);
+        assert_eq!(meter.measure(at(0.0), &seen(0, Some(0.0), 0), Vec::new), None, "nothing is known yet");
+        let sample = meter.measure(at(1.0), &seen(100, Some(0.25), 0), Vec::new).unwrap();
+        assert_eq!((sample.begun, sample.ended), (100, 100), "the refused did not begin");
+        // Half a second of the one, as it has half a processor, and as much of the other.
+        assert!(close(sample.work_s, 1.0), "{}", sample.work_s);
+        assert!(close(sample.to_come_s, 2.0 * 0.01), "{}", sample.to_come_s);
+    }
+
+    #[test]
+    fn those_in_line_are_as_much_work_as_sessions_have_been() {
+        let mut meter = Meter::new(1.0);
+        meter.measure(at(0.0), &seen(0, Some(0.0), 0), || vec![5.0]);
+        let sample = meter.measure(at(1.0), &seen(100, Some(0.5), 40), || vec![5.0]).unwrap();
+        assert!(close(sample.to_come_s, 0.01 * (2.0 + 40.0 * 5.0)), "{}", sample.to_come_s);
+    }
+
+    #[test]
+    fn where_nobody_tells_cpu_time_limits_say_how_busy_nodes_are() {
+        let mut meter = Meter::new(1.0);
+        meter.measure(at(0.0), &seen(0, None, 0), Vec::new);
+        let sample = meter.measure(at(2.0), &seen(100, None, 0), Vec::new).unwrap();
+        assert!(close(sample.work_s, 2.0 * 2.0 * 0.25), "{}", sample.work_s);
+        let mut unlimited = seen(200, None, 0);
+        unlimited.gate.routes[0].limit = None;
+        assert_eq!(meter.measure(at(3.0), &unlimited, Vec::new), None);
+        assert_eq!(meter.busy(), None);
+    }
+}
