@@ -139,6 +139,16 @@ impl Capacity {
         }
     }
 
+    /// Takes note that the application can do `ratio` times as much from now on: X is that of the nodes
+    /// there are. The window under way says nothing.
+    pub fn scale(&mut self, now: Instant, meter: &Meter, ratio: f64) {
+        if let Some(measured) = &mut self.measured {
+            measured.per_second *= ratio;
+        }
+        self.saturated.scale(ratio);
+        (self.begin, self.begin_calm, self.begin_all) = (meter.read(now), meter.read(now), meter.read(now));
+    }
+
     /// Returns completions per second over the saturated windows alone, trials included, once there
     /// were a few: what the route really did under full load.
     pub fn saturated(&self) -> Option<f64> {

@@ -75,6 +75,10 @@ pub trait RouteLaw: std::fmt::Debug + Send {
     /// Puts a limit in force at `route`, a capped one: what bounds it instead has changed.
     fn set_limit(&mut self, _route: RouteId, _limit: u32) {}
 
+    /// Takes note that the application has `ratio` times the nodes it had: each has as many requests as
+    /// before.
+    fn scale(&mut self, _now: Instant, _ratio: f64, _out: &mut Vec<Record>) {}
+
     /// Takes note whether a trial of a limit of `route` may begin.
     fn set_tries(&mut self, _route: RouteId, _tries: bool) {}
 

@@ -309,6 +309,18 @@ impl RouteLaw for Paired {
         }
     }
 
+    fn scale(&mut self, now: Instant, ratio: f64, out: &mut Vec<Record>) {
+        let scaled = |count: u32| ((f64::from(count) * ratio).round() as u32).clamp(1, LIMIT_MAX);
+        self.cores = scaled(self.cores);
+        self.trial = None;
+        for (index, route) in self.routes.iter_mut().enumerate().filter(|(_, route)| route.learns) {
+            route.scale(ratio);
+            route.base = scaled(route.base);
+            let signals = Signals::none().with("nodes_ratio", ratio);
+            route.publish(now, RouteId(index as u32), route.base, Reason::Nodes, signals, out);
+        }
+    }
+
     fn set_tries(&mut self, route: RouteId, tries: bool) {
         self.routes[route.index()].tries = tries;
     }

@@ -45,6 +45,11 @@ impl Average {
         self.count
     }
 
+    /// Makes the average `ratio` times what it is.
+    pub fn scale(&mut self, ratio: f64) {
+        self.value *= ratio;
+    }
+
     /// Raises the average to `value` if it is lower.
     pub fn raise(&mut self, value: f64) {
         if self.count > 0 {

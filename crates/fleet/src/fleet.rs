@@ -262,6 +262,11 @@ impl Fleet {
         self.nodes.iter().any(|node| node.status() == Status::Up)
     }
 
+    /// Returns how many nodes are up.
+    pub fn up(&self) -> u32 {
+        self.nodes.iter().filter(|node| node.status() == Status::Up).count() as u32
+    }
+
     /// Gives `node` no new requests if `draining`, or gives it new ones again. Its requests in
     /// flight continue.
     pub fn drain(&mut self, now: Instant, node: NodeId, draining: bool) {

@@ -17,7 +17,8 @@
 //! n′    = the greatest of (3) in the last 2^f max(2 L, 0.5 s), if that is less                        (4)
 //! ```
 //!
-//! f is how often a move was undone within ten times as long: where chance moves the need
+//! Nothing is given back while somebody waits to be let in: the gate holds back what the nodes could be asked
+//! for. f is how often a move was undone within ten times as long: where chance moves the need
 //! around a whole number, the larger one stays. The window grows to a minute at most; f goes down by one every two
 //! minutes.
 //!

@@ -709,6 +709,7 @@ mod away;
 mod knowledge;
 mod learned;
 mod line;
+mod nodes;
 mod occupancy;
 mod pressure;
 mod route_gate;

@@ -85,6 +85,11 @@ impl RecalledCapacity {
         })
     }
 
+    /// Takes note that the application can do `ratio` times as much.
+    pub(crate) fn scale(&mut self, ratio: f64) {
+        self.per_second *= ratio;
+    }
+
     /// Returns what was measured here as knowledge.
     pub(crate) fn known(per_second: f64) -> KnownMean {
         KnownMean { value: per_second, observations: CAPACITY_OBSERVATIONS }

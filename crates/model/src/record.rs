@@ -144,6 +144,8 @@ reasons! {
     CapNoEffect = "cap_no_effect", "slowing this service made no other faster, so it is not slowed for now";
     /// The application is late to take in requests.
     CapLag = "cap_lag", "the application is late to take in requests, so the heaviest service gives way";
+    /// The application has more nodes than before, or fewer.
+    Nodes = "nodes", "the application has another number of nodes, so the limit follows in proportion";
 }
 
 /// Named numbers a decision rests on; at most [`Signals::MAX`], kept without allocation.

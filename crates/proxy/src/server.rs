@@ -252,6 +252,16 @@ impl Server {
                 }
             }
         });
+        let (keeper, mut up) = (Arc::clone(&backend.keeper), application.watch_up_count());
+        background.spawn(async move {
+            // The last number that was not 0: nodes that all come back are what they were.
+            let mut before = *up.borrow();
+            while up.changed().await.is_ok() {
+                let now_there = *up.borrow_and_update();
+                keeper.nodes(before, now_there);
+                before = if now_there > 0 { now_there } else { before };
+            }
+        });
         // Workers of pools are not checked, only nodes.
         let (gateway, mut took) = (Arc::clone(&self.gateway), application.watch_checks());
         background.spawn(async move {

@@ -82,6 +82,8 @@ pub enum Event {
     Workers(PoolId, Option<u32>),
     /// `Gate::give_to_pool`.
     PoolOf(RouteId, PoolId),
+    /// `Gate::handle_nodes`.
+    Nodes(u32, u32),
 }
 
 /// A row of the table of events in `docs/recording.md`, which is generated from [`TAGS`].
@@ -142,6 +144,7 @@ tags! {
     LAG = 33, "the application was late to take in a request without any work", "time";
     WORKERS = 34, "so many workers of a pool are ready", "pool, their number, if they are counted";
     POOL_OF = 35, "a route just declared or renewed gets another pool than the first, or than before", "route, pool";
+    NODES = 36, "the application has another number of nodes", "their number before, their number now";
 }
 
 /// Added to [`MEMBER`] where the session is proved by a lease.
@@ -173,6 +176,10 @@ impl Event {
             Event::Workers(pool, ready) => {
                 pool.save(out);
                 ready.save(out);
+            }
+            Event::Nodes(before, now_there) => {
+                before.save(out);
+                now_there.save(out);
             }
             Event::PoolOf(route, pool) => {
                 route.save(out);
@@ -298,6 +305,7 @@ impl Event {
             LAG => Event::Lag(Persist::load(from)?),
             WORKERS => Event::Workers(Persist::load(from)?, Persist::load(from)?),
             POOL_OF => Event::PoolOf(Persist::load(from)?, Persist::load(from)?),
+            NODES => Event::Nodes(Persist::load(from)?, Persist::load(from)?),
             WORD => Event::SessionSignal(Persist::load(from)?, Persist::load(from)?),
             PAUSE => Event::Suspend(Persist::load(from)?, Persist::load(from)?),
             RESUME => Event::Resume(Persist::load(from)?),
@@ -337,6 +345,7 @@ impl Event {
             Event::Lag(_) => LAG,
             Event::Workers(..) => WORKERS,
             Event::PoolOf(..) => POOL_OF,
+            Event::Nodes(..) => NODES,
             Event::Departure(_) => DEPARTURE,
             Event::Suspend(..) => PAUSE,
             Event::Resume(_) => RESUME,

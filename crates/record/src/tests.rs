@@ -75,6 +75,7 @@ fn event() -> impl Strategy<Value = Event> {
         Just(Event::Timeout),
         Just(Event::Drain),
         any::<bool>().prop_map(Event::Application),
+        (any::<u32>(), any::<u32>()).prop_map(|(before, now_there)| Event::Nodes(before, now_there)),
         (route, membership).prop_map(|(route, session)| Event::Arrival(Arrival { route, session })),
         request().prop_map(Event::Departure),
         (request(), how).prop_map(|(request, how)| Event::End(request, how)),

@@ -92,6 +92,8 @@ struct Shared {
     nodes: Nodes<Node>,
     /// The node whose workers the gateway starts, if there is one. It never goes.
     workers: Option<Arc<Node>>,
+    /// How many nodes are up.
+    up: watch::Sender<u32>,
     /// Whether any node is up.
     is_up: watch::Sender<bool>,
     /// Whether any node is up whose last connection could be opened.
@@ -155,12 +157,14 @@ impl Upstream {
         }
         let workers = nodes.iter().find(|node| node.pool.workers().is_some()).cloned();
         let has_nodes = !nodes.is_empty();
+        let up = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
         let shared = Shared {
             origin,
             params,
             fleet: Mutex::new(fleet),
             nodes: Nodes::new(nodes),
             workers,
+            up: watch::Sender::new(up),
             is_up: watch::Sender::new(has_nodes),
             is_reached: watch::Sender::new(has_nodes),
             hurry: Notify::new(),
@@ -281,6 +285,11 @@ impl Upstream {
         self.shared.check_took.subscribe()
     }
 
+    /// Returns a receiver that holds how many nodes are up, and is notified of changes.
+    pub fn watch_up_count(&self) -> watch::Receiver<u32> {
+        self.shared.up.subscribe()
+    }
+
     /// Returns a receiver that holds whether any node is up, and is notified of changes.
     pub fn watch_up(&self) -> watch::Receiver<bool> {
         self.shared.is_up.subscribe()
@@ -391,6 +400,10 @@ impl Shared {
     }
 
     fn tell_up(&self) {
+        self.up.send_if_modified(|was| {
+            let up = self.fleet().up();
+            std::mem::replace(was, up) != up
+        });
         // The watch's lock is held while the fleet is read, so that the last reading is the last
         // one published.
         self.is_up.send_if_modified(|was| {

@@ -221,3 +221,18 @@ fn what_a_meter_has_seen_before_is_nothing_that_a_route_can_do() {
     capacity.tick(at(101.0), &meter, false);
     assert_eq!(capacity.measured(), None, "nothing has ended since");
 }
+
+#[test]
+fn with_twice_the_nodes_it_is_twice_as_much_at_once() {
+    let mut queue = saturated(1, (4, 20.0, 1), 60.0);
+    let before = queue.capacity.measured().unwrap();
+    queue.capacity.scale(at(queue.now), &queue.meter, 2.0);
+    let after = queue.capacity.measured().unwrap();
+    assert!((after.per_second / before.per_second - 2.0).abs() < 1e-9);
+    assert!(
+        queue.capacity.saturated().unwrap() > 1.5 * 20.0,
+        "and what was seen under full load: {:?}",
+        queue.capacity.saturated()
+    );
+    assert_eq!((after.at, after.seconds), (before.at, before.seconds), "it is as old as it was");
+}

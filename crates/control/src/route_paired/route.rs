@@ -342,6 +342,16 @@ impl Route {
     }
 
     /// Takes note that `limit` was much worse than the base.
+    /// Takes note that the application has `ratio` times the nodes it had. What limits were good or bad
+    /// then, and what was done under them, says nothing any more.
+    pub(super) fn scale(&mut self, ratio: f64) {
+        self.rate_max *= ratio;
+        self.rate *= ratio;
+        self.known_bad = [None; 2];
+        (self.memory, self.reference, self.full_since) = (None, None, None);
+        (self.drifts, self.binding_ticks, self.failures_at_smallest) = (0, 0, 0);
+    }
+
     pub(super) fn mark_known_bad(&mut self, now: Instant, limit: u32) {
         self.mark_known_bad_for(now, limit, KNOWN_BAD_SERVICES);
     }

@@ -61,6 +61,8 @@ pub struct ScalingSample {
     pub work_s: f64,
     /// Work that the visits that are there will still ask for, node-seconds, as far as can be told.
     pub to_come_s: f64,
+    /// Whether somebody waits to be let in: then what the nodes do is not what is asked for.
+    pub is_held: bool,
     /// Seconds from an order until the node serves, if any was seen.
     pub start_s: Option<f64>,
 }

@@ -96,7 +96,7 @@ impl Demand {
         }
         // Before a whole window was seen, and what a visit costs, nobody knows what is enough.
         let began = *self.began.get_or_insert(now);
-        if now.since(began) < window || self.visits < ENDED_LEAST {
+        if now.since(began) < window || self.visits < ENDED_LEAST || sample.is_held {
             return None;
         }
         let most = self.needs.most();

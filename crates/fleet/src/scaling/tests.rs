@@ -166,3 +166,14 @@ fn where_chance_moves_the_need_around_a_whole_number_the_larger_one_soon_stays()
     assert!(late <= 12, "{late} of {}: {moves:?}", moves.len());
     assert!((2..=4).contains(&law.wanted()), "{}", law.wanted());
 }
+
+#[test]
+fn nothing_is_given_back_while_somebody_waits_to_be_let_in() {
+    let mut law = Scaling::new(ScalingLaw::Demand { eagerness: 1.0 }, PARAMS);
+    feed(&mut law, 0.0, 20, 60.0, 0.16, 0.0);
+    let held = ScalingSample { serving: 10, is_held: true, start_s: Some(0.3), ..ScalingSample::default() };
+    let now = |tick: i32| Instant::ORIGIN + seconds(10.0 + 0.5 * f64::from(tick));
+    (0..60).for_each(|tick| assert_eq!(law.on_tick(now(tick), &held), None));
+    let moved = law.on_tick(now(60), &ScalingSample { is_held: false, ..held });
+    assert_eq!(moved.map(|moved| moved.why), Some(ScalingReason::Enough));
+}

@@ -18,6 +18,7 @@ mod counts;
 mod leases;
 mod line_ends;
 mod lines;
+mod nodes;
 mod patience;
 mod queues;
 mod renewed;

@@ -89,6 +89,14 @@ impl Gatekeeper {
         });
     }
 
+    /// Takes note that the application has so many nodes now, where it had so many `before`.
+    pub(crate) fn nodes(&self, before: u32, now_there: u32) {
+        self.with_gate(|inner, now| {
+            inner.note(now, || Event::Nodes(before, now_there));
+            inner.gate.handle_nodes(now, before, now_there);
+        });
+    }
+
     /// Takes note of how many workers of a pool are ready; `None`: nobody is to wait for one.
     pub(crate) fn workers(&self, pool: PoolId, ready: Option<u32>) {
         self.with_gate(|inner, now| {

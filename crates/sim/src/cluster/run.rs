@@ -381,6 +381,8 @@ impl Run<'_> {
             ended: self.ended - self.told.1,
             work_s: work - self.work_told,
             to_come_s: self.to_come(),
+            // Whoever comes is let in.
+            is_held: false,
             start_s: self.start_s,
         };
         self.told = (self.begun, self.ended);

@@ -170,6 +170,7 @@ impl Player {
             }
             Event::Lag(lag) => self.gate.handle_lag(lag),
             Event::Workers(pool, ready) => self.gate.handle_workers(now, pool, ready),
+            Event::Nodes(before, now_there) => self.gate.handle_nodes(now, before, now_there),
             Event::PoolOf(route, pool) => self.gate.give_to_pool(now, route, pool),
             Event::Contact(kind, place) => {
                 self.gate.handle_contact(now, kind, place);

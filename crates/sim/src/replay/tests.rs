@@ -390,6 +390,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         1 => (0usize..3, any::<bool>(), 0u64..900).prop_map(|(mode, split, pause)| Event::Services(Box::new(services(mode, split, pause)))),
         1 => (0u64..90).prop_map(|millis| Event::Lag(Duration::from_millis(millis))),
         1 => (0u32..3, proptest::option::of(0u32..40)).prop_map(|(pool, ready)| Event::Workers(PoolId(pool), ready)),
+        1 => (0u32..5, 0u32..5).prop_map(|(before, now_there)| Event::Nodes(before, now_there)),
         1 => (0u32..2, 0u32..20).prop_map(|(route, pool)| Event::PoolOf(RouteId(route), PoolId(pool))),
         1 => ("[a-z]{1,9}", line).prop_map(|(name, line)| Event::Kind {
             params: KindParams { line, ..KindParams::default() },
@@ -463,6 +464,7 @@ fn recording_of(events: &[(u32, Event)]) -> Vec<u8> {
             Event::Services(services) => gate.declare_services(now, *services),
             Event::Lag(lag) => gate.handle_lag(lag),
             Event::Workers(pool, ready) => gate.handle_workers(now, pool, ready),
+            Event::Nodes(before, now_there) => gate.handle_nodes(now, before, now_there),
             Event::PoolOf(route, pool) => gate.give_to_pool(now, route, pool),
             Event::Route { .. } | Event::Kind { .. } | Event::Drain => {}
         }

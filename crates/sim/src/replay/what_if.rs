@@ -247,6 +247,7 @@ impl<'a> WhatIf<'a> {
             Event::Services(services) => other.gate.declare_services(now, *services),
             Event::Lag(lag) => other.gate.handle_lag(lag),
             Event::Workers(pool, ready) => other.gate.handle_workers(now, pool, ready),
+            Event::Nodes(before, now_there) => other.gate.handle_nodes(now, before, now_there),
             Event::PoolOf(route, pool) => other.gate.give_to_pool(now, route, pool),
             Event::Adopt(adoption) => {
                 let params = self.with.in_place_of(&adoption.params, other.segment, now)?;

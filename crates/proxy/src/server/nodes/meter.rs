@@ -103,6 +103,7 @@ impl Meter {
             ended,
             work_s,
             to_come_s: self.of_request() * (in_hand as f64 + self.in_line(&seen.gate)),
+            is_held: waiting_to_begin(&seen.gate).any(|waiting| waiting > 0.0),
             start_s: seen.start_s,
         })
     }
@@ -114,13 +115,17 @@ impl Meter {
 
     /// Returns how many requests those will make who wait to be let in.
     fn in_line(&self, gate: &Snapshot) -> f64 {
-        let of = |(index, kind): (usize, &suimon_gate::KindView)| {
-            let waiting = kind.waiting as f64 + kind.line.as_ref().map_or(0.0, |line| line.waiting as f64);
-            // A session makes one request at least.
-            waiting * self.visits.get(index).copied().unwrap_or_default().max(1.0)
-        };
-        gate.kinds.iter().enumerate().map(of).sum()
+        // A session makes one request at least.
+        let of = |index: usize| self.visits.get(index).copied().unwrap_or_default().max(1.0);
+        waiting_to_begin(gate).enumerate().map(|(index, waiting)| waiting * of(index)).sum()
     }
+}
+
+/// Returns, by kind, how many wait to be let in.
+fn waiting_to_begin(gate: &Snapshot) -> impl Iterator<Item = f64> {
+    gate.kinds
+        .iter()
+        .map(|kind| kind.waiting as f64 + kind.line.as_ref().map_or(0.0, |line| line.waiting as f64))
 }
 
 /// Returns the work that was done, by the CPU time of the borrowed nodes.
@@ -212,6 +217,7 @@ mod tests {
         meter.measure(at(0.0), &seen(0, Some(0.0), 0), || vec![5.0]);
         let sample = meter.measure(at(1.0), &seen(100, Some(0.5), 40), || vec![5.0]).unwrap();
         assert!(close(sample.to_come_s, 0.01 * (2.0 + 40.0 * 5.0)), "{}", sample.to_come_s);
+        assert!(sample.is_held);
     }
 
     #[test]
