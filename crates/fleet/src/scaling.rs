@@ -18,9 +18,9 @@
 //! ```
 //!
 //! Nothing is given back while somebody waits to be let in: the gate holds back what the nodes could be asked
-//! for. f is how often a move was undone within ten times as long: where chance moves the need
-//! around a whole number, the larger one stays. The window grows to a minute at most; f goes down by one every two
-//! minutes.
+//! for. f is the *flap budget* overdrawn: how often a move was undone within ten windows, beyond twelve, one of
+//! which is forgotten each minute. So where chance moves the need around a whole number for long, the larger one
+//! stays. The window grows to a minute at most.
 //!
 //! A rise that ends within ten seconds is worked off rather than followed, the more so the less eager
 //! the law is. The root in (2) is what costs least where waiting costs in proportion to the work that waits,

@@ -27,10 +27,13 @@ const START_S: f64 = 1.0;
 const ENDED_LEAST: f64 = 10.0;
 /// An order so soon after nodes were given back, or the other way round, is a flap, in windows, ...
 const FLAP_WINDOWS: u32 = 10;
-/// ... for each of which the window doubles, up to the greater of this and the window itself.
+/// ... of which so many cost nothing, and each further one doubles the window, up to the greater of this and the
+/// window itself.
+const FLAPS_FREE: u32 = 12;
+const FLAPS_DOUBLING_MAX: u32 = 7;
 const WINDOW_MOST: Duration = Duration::from_secs(60);
 /// How long it takes until one flap is forgotten.
-const FLAP_FORGOTTEN: Duration = Duration::from_secs(120);
+const FLAP_FORGOTTEN: Duration = Duration::from_secs(60);
 /// Values that are remembered: eight minutes of them, which is twice a start of four.
 const REMEMBERED_MAX: usize = 1024;
 
@@ -143,15 +146,16 @@ impl Flaps {
             self.count = self.count.saturating_sub(1);
             self.at = Some(now);
         }
-        window.saturating_mul(1 << self.count).min(WINDOW_MOST.max(window))
+        let beyond = self.count.saturating_sub(FLAPS_FREE).min(FLAPS_DOUBLING_MAX);
+        window.saturating_mul(1 << beyond).min(WINDOW_MOST.max(window))
     }
 
     fn handle_move(&mut self, now: Instant, up: bool, window: Duration) {
         let soon = window.saturating_mul(FLAP_WINDOWS);
         let undone =
             self.moved.replace((now, up)).filter(|(at, was_up)| *was_up != up && now.since(*at) <= soon);
-        if undone.is_some() && window < WINDOW_MOST {
-            self.count += 1;
+        if undone.is_some() {
+            self.count = (self.count + 1).min(FLAPS_FREE + FLAPS_DOUBLING_MAX);
             self.at = Some(now);
         }
     }
