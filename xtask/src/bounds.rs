@@ -13,8 +13,9 @@ use std::path::Path;
 /// The table.
 const TABLE: &str = "docs/bounds.md";
 /// Crates that hold what strangers send, or what comes of it.
-const CRATES: [&str; 16] = [
+const CRATES: [&str; 17] = [
     "admin",
+    "agent",
     "downstream",
     "fastcgi",
     "fleet",

@@ -61,6 +61,13 @@ const CRATES: &[Crate] = &[
         others: PURE,
     },
     Crate { name: "suimon-fleet", knows: &["suimon-model"], tests_know: &[], others: PURE },
+    // What it stands on computes alone: a MAC, base64, JSON.
+    Crate {
+        name: "suimon-agent",
+        knows: &["suimon-model"],
+        tests_know: &["suimon-testing"],
+        others: Others::Only(&["base64", "blake3", "serde", "serde_json"]),
+    },
     Crate {
         name: "suimon-record",
         knows: &["suimon-gate", "suimon-line", "suimon-model"],
@@ -152,6 +159,7 @@ const CRATES: &[Crate] = &[
     Crate {
         name: "suimon-upstream",
         knows: &[
+            "suimon-agent",
             "suimon-fastcgi",
             "suimon-fleet",
             "suimon-message",
@@ -165,6 +173,7 @@ const CRATES: &[Crate] = &[
     Crate {
         name: "suimon-proxy",
         knows: &[
+            "suimon-agent",
             "suimon-cluster",
             "suimon-control",
             "suimon-downstream",
@@ -270,6 +279,7 @@ const CRATES: &[Crate] = &[
         name: "suimon-cli",
         knows: &[
             "suimon-admin",
+            "suimon-agent",
             "suimon-chart",
             "suimon-control",
             "suimon-crowd",
