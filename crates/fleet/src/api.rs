@@ -17,8 +17,37 @@ pub struct Params {
     pub checks: Option<CheckParams>,
     /// When a node that fails requests is ejected.
     pub ejection: EjectionParams,
+    /// How a node is chosen among several.
+    pub balance: Balance,
     /// Seed of the choices and of the checks' jitter.
     pub seed: u64,
+}
+
+suimon_model::choices! {
+    /// How a node is chosen among several.
+    #[derive(Eq)]
+    pub enum Balance {
+        /// By what the fleet itself sees.
+        Shares = 0, "shares", "the fewest requests in flight for the node's share, which moves until requests take as long on every node";
+        /// By what nodes report, for every request.
+        Reported = 1, "reported", "the least reported load per processor, with what was sent since the report, for every request";
+        /// By what nodes report, for every connection of a client.
+        Paper = 2, "paper", "the papers' rule: the shortest reported run queue, chosen once for all requests of a client's connection";
+    }
+}
+
+/// What a node reports of its load.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct LoadReport {
+    /// What it has to do: tasks, or requests. At least 0.
+    pub load: f64,
+    /// How much of that it does at once. Above 0.
+    pub capacity: f64,
+    /// Tasks that run or could at the moment of the report; `None`: it does not say. A report without it
+    /// counts only while there is none with it, and never for [`Balance::Paper`].
+    pub run_queue: Option<u32>,
+    /// Time to the next report. Three times as long it counts.
+    pub every: Duration,
 }
 
 /// Active checks of each node.
@@ -67,6 +96,10 @@ pub enum PickReason {
     LeastInFlight,
     /// Of two random nodes of many, the one with fewer requests in flight for its share.
     PowerOfTwo,
+    /// The one with the least reported load; a random one of equals.
+    LeastReported,
+    /// The one that the earlier requests of the client's connection went to.
+    SameConnection,
     /// It was to be avoided, but no other node is up.
     NoOther,
     /// No node is up, so one of all was picked.
@@ -79,6 +112,8 @@ impl PickReason {
         PickReason::OnlyOne,
         PickReason::LeastInFlight,
         PickReason::PowerOfTwo,
+        PickReason::LeastReported,
+        PickReason::SameConnection,
         PickReason::NoOther,
         PickReason::Panic,
     ];
@@ -89,6 +124,8 @@ impl PickReason {
             PickReason::OnlyOne => "only_one",
             PickReason::LeastInFlight => "least_in_flight",
             PickReason::PowerOfTwo => "power_of_two",
+            PickReason::LeastReported => "least_reported",
+            PickReason::SameConnection => "same_connection",
             PickReason::NoOther => "no_other",
             PickReason::Panic => "panic",
         }
@@ -255,6 +292,8 @@ pub struct NodeView {
     pub in_flight: u32,
     /// Its share of the requests in flight; the mean of all nodes is 1.
     pub share: f64,
+    /// Its last report, and when it came; `None`: there was none.
+    pub report: Option<(LoadReport, Instant)>,
     /// How often it was picked since the start.
     pub picked: u64,
     /// Failed requests in a row.

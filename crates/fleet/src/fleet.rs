@@ -1,11 +1,12 @@
 //! The machine: a table of nodes, and which of them gets the next request.
 
 use crate::api::{
-    Change, Checked, FleetFull, NODES_MAX, NodeView, OUTPUTS_MAX, Output, Params, Pick, PickReason, Served,
-    Status, Why,
+    Change, Checked, FleetFull, LoadReport, NODES_MAX, NodeView, OUTPUTS_MAX, Output, Params, Pick,
+    PickReason, Served, Status, Why,
 };
 use crate::ejection::Ejection;
 use crate::health::Health;
+use crate::reported::Reports;
 use crate::shares::Shares;
 use std::collections::VecDeque;
 use suimon_model::{Duration, Instant, NodeId, Rng};
@@ -16,6 +17,7 @@ pub struct Fleet {
     params: Params,
     nodes: Vec<Node>,
     shares: Shares,
+    reports: Reports,
     outputs: VecDeque<Output>,
     rng: Rng,
 }
@@ -63,7 +65,14 @@ impl Fleet {
     /// Returns a fleet without nodes.
     pub fn new(params: Params) -> Self {
         let rng = Rng::stream(params.seed, 0xF1EE7);
-        Fleet { params, nodes: Vec::new(), shares: Shares::default(), outputs: VecDeque::new(), rng }
+        Fleet {
+            params,
+            nodes: Vec::new(),
+            shares: Shares::default(),
+            reports: Reports::default(),
+            outputs: VecDeque::new(),
+            rng,
+        }
     }
 
     /// Adds a node, assumed to be up, and returns its id: the least that is free, from 0.
@@ -106,6 +115,7 @@ impl Fleet {
         state.gone = true;
         self.outputs.retain(|output| *output != Output::Check(node));
         self.shares.remove_node(node.index());
+        self.reports.remove_node(node.index());
         self.return_some(now);
         true
     }
@@ -128,11 +138,37 @@ impl Fleet {
     pub fn pick(&mut self, now: Instant, avoid: Option<NodeId>) -> Option<Pick> {
         self.end_ejections(now);
         let pick = self.choose(now, avoid)?;
-        let node = &mut self.nodes[pick.node.index()];
-        self.shares.handle_pick(now, pick.node.index(), node.in_flight);
+        self.shares.hold(pick.reason == PickReason::LeastReported);
+        self.take(now, pick.node);
+        Some(pick)
+    }
+
+    /// Returns `node` for a further request of a client's connection, if it is up, and not to be avoided.
+    /// The request counts as in flight until [`Fleet::handle_release`].
+    pub fn pick_again(&mut self, now: Instant, node: NodeId, avoid: Option<NodeId>) -> Option<Pick> {
+        self.end_ejections(now);
+        let is_up = self.nodes.get(node.index()).is_some_and(|node| node.status() == Status::Up);
+        if !is_up || avoid == Some(node) {
+            return None;
+        }
+        self.take(now, node);
+        Some(Pick { node, reason: PickReason::SameConnection })
+    }
+
+    fn take(&mut self, now: Instant, node: NodeId) {
+        let index = node.index();
+        let node = &mut self.nodes[index];
+        self.shares.handle_pick(now, index, node.in_flight);
+        self.reports.handle_sent(index);
         node.in_flight += 1;
         node.picked += 1;
-        Some(pick)
+    }
+
+    /// Folds in what `node` reports of its load. It is looked at where [`Balance`](crate::Balance) says so.
+    pub fn handle_report(&mut self, now: Instant, node: NodeId, report: &LoadReport) {
+        if self.nodes.get(node.index()).is_some_and(|node| !node.gone) {
+            self.reports.handle_report(now, node.index(), report);
+        }
     }
 
     /// Notes that a picked request has ended on `node`, with any outcome.
@@ -147,7 +183,8 @@ impl Fleet {
     pub fn handle_served(&mut self, now: Instant, node: NodeId, served: &Served) {
         // A single node has all there is.
         if self.present().nth(1).is_some() {
-            self.shares.handle_served(now, node.index(), served);
+            let weight = self.shares.handle_served(now, node.index(), served);
+            self.reports.handle_served(now, node.index(), served.is_good, weight);
         }
     }
 
@@ -306,7 +343,11 @@ impl Fleet {
 
     /// Returns the visible state of every node, by id.
     pub fn view(&self) -> Vec<NodeView> {
-        self.present().map(|(id, node)| node.view(id, self.shares.share(id.index()))).collect()
+        let view = |(id, node): (NodeId, &Node)| NodeView {
+            report: self.reports.last(id.index()),
+            ..node.view(id, self.shares.share(id.index()))
+        };
+        self.present().map(view).collect()
     }
 
     fn present(&self) -> impl Iterator<Item = (NodeId, &Node)> + Clone {
@@ -334,16 +375,13 @@ impl Fleet {
 
     /// Returns a pick among the nodes that are fit, without `avoid`.
     fn choose_among(&mut self, now: Instant, avoid: Option<NodeId>, fitness: Fitness) -> Option<Pick> {
+        if let Some(pick) = self.choose_reported(now, avoid, fitness) {
+            return Some(pick);
+        }
         let avoid = avoid.map(NodeId::index);
         let silent_since = self.shares.silent_since(now);
-        let is_fit = |index: usize, node: &Node| match fitness {
-            _ if Some(index) == avoid => false,
-            Fitness::Answers => {
-                node.status() == Status::Up
-                    && !self.shares.is_silent(now, index, node.in_flight, silent_since)
-            }
-            Fitness::Up => node.status() == Status::Up,
-            Fitness::Any => node.status() != Status::Draining,
+        let is_fit = |index: usize, node: &Node| {
+            Some(index) != avoid && self.is_fit(now, index, node, fitness, silent_since)
         };
         let nodes = self.nodes.iter().enumerate().filter(|(index, node)| is_fit(*index, node));
         if self.nodes.len() > COMPARED_MAX {
@@ -371,6 +409,24 @@ impl Fleet {
         }
         let reason = if count == 1 { PickReason::OnlyOne } else { PickReason::LeastInFlight };
         chosen.filter(|_| count > 0).map(|index| Pick { node: NodeId(index as u32), reason })
+    }
+
+    fn is_fit(
+        &self,
+        now: Instant,
+        index: usize,
+        node: &Node,
+        fitness: Fitness,
+        silent_since: Instant,
+    ) -> bool {
+        match fitness {
+            Fitness::Answers => {
+                node.status() == Status::Up
+                    && !self.shares.is_silent(now, index, node.in_flight, silent_since)
+            }
+            Fitness::Up => node.status() == Status::Up,
+            Fitness::Any => node.status() != Status::Draining,
+        }
     }
 
     fn less_of_two(&mut self, now: Instant, fit: &[usize]) -> Option<Pick> {
@@ -479,6 +535,7 @@ impl Node {
             until: self.ejection.until(),
             in_flight: self.in_flight,
             share,
+            report: None,
             picked: self.picked,
             failures_in_a_row: self.ejection.failures_in_a_row(),
         }
@@ -491,6 +548,8 @@ fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
         (a, b) => a.or(b),
     }
 }
+
+mod reported;
 
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,8 @@
 //! - [`Fleet::pick`]: a node, the one with the fewest requests in flight for its share. The request counts
 //!   as in flight until [`Fleet::handle_release`].
 //! - [`Fleet::handle_served`]: how long a request took, by which the shares move.
+//! - [`Fleet::handle_report`]: the load that a node reports, by which nodes are picked where [`Balance`] says
+//!   so.
 //! - [`Fleet::handle_answer`], [`Fleet::handle_failure`], [`Fleet::handle_unreached`],
 //!   [`Fleet::handle_lost`]: what requests show (passive checks).
 //! - [`Fleet::handle_check`]: what a check shows (active checks), asked for by [`Output::Check`].
@@ -38,13 +40,14 @@ mod ejection;
 mod fleet;
 mod health;
 pub mod lifecycle;
+mod reported;
 pub mod scaling;
 mod shares;
 pub mod told;
 pub mod workers;
 
 pub use api::{
-    Change, CheckParams, Checked, EjectionParams, FleetFull, NODES_MAX, NodeView, OUTPUTS_MAX, Output,
-    Params, Pick, PickReason, Served, Status, Why,
+    Balance, Change, CheckParams, Checked, EjectionParams, FleetFull, LoadReport, NODES_MAX, NodeView,
+    OUTPUTS_MAX, Output, Params, Pick, PickReason, Served, Status, Why,
 };
 pub use fleet::Fleet;

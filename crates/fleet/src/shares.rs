@@ -78,6 +78,8 @@ pub(crate) struct Shares {
     /// The mean time of any request, seconds, likewise.
     any: (f64, f64),
     moved: Option<Instant>,
+    /// Whether nodes are picked by something else, so that shares would move without end.
+    holds: bool,
     /// When any node answered last.
     answered: Option<Instant>,
 }
@@ -138,6 +140,11 @@ impl Shares {
         }
     }
 
+    /// Notes whether nodes are picked by something else from now on: shares stay as they are then.
+    pub(crate) fn hold(&mut self, holds: bool) {
+        self.holds = holds;
+    }
+
     /// Notes that a node gets a request; `had`: requests that it has already.
     pub(crate) fn handle_pick(&mut self, now: Instant, node: usize, had: u32) {
         let node = &mut self.nodes[node];
@@ -158,24 +165,26 @@ impl Shares {
         }
     }
 
-    /// Notes how long a node took for a request of a route.
-    pub(crate) fn handle_served(&mut self, now: Instant, node: usize, served: &Served) {
+    /// Notes how long a node took for a request of a route. Returns which part of its requests does not fail
+    /// on all nodes: a failure says so much of this one.
+    pub(crate) fn handle_served(&mut self, now: Instant, node: usize, served: &Served) -> f64 {
         let Served { route, took, is_good } = *served;
         let took = took.as_secs_f64().max(1e-6);
         self.handle_answer(now, node);
         let (mean, failing) = self.note_time(route, took, is_good);
-        let Some(node) = self.nodes.get_mut(node) else { return };
         // What fails on all nodes says nothing of one.
         let weight = 1.0 - failing;
+        let Some(node) = self.nodes.get_mut(node) else { return weight };
         let ratio = (took / mean).clamp(1.0 / RATIO_MAX, RATIO_MAX);
         let log = if is_good { ln(ratio) } else { weight * ln(RATIO_MAX) };
         node.known = (node.known + 1.0).min(NODE_REQUESTS);
         node.slowness += (log - node.slowness) / node.known;
         node.seen = node.seen.saturating_add(1);
-        if !is_good {
+        if !is_good && !self.holds {
             node.share = ((1.0 - FAILED * weight) * node.share).max(1.0 / SHARE_MAX);
         }
         self.adapt(now);
+        weight
     }
 
     /// Returns the mean time of a route's requests, and which part of them fails, this one among them.
@@ -204,6 +213,9 @@ impl Shares {
             return;
         }
         self.moved = Some(now);
+        if self.holds {
+            return self.begin_counting();
+        }
         for node in self.nodes.iter_mut().filter(|node| !node.gone) {
             let kept = if node.got == 0 { FORGETS_IDLE } else { FORGETS };
             node.share = exp(kept * ln(node.share));
@@ -248,10 +260,13 @@ impl Shares {
 
     /// Returns what a node's next request would be to it: the less, the rather it gets it.
     pub(crate) fn load(&self, now: Instant, node: usize, in_flight: u32) -> f64 {
-        let node = &self.nodes[node];
-        let warm = (now.secs_since(node.since) / WARM_AFTER_S).min(1.0);
-        let part = BEGINS_WITH + (1.0 - BEGINS_WITH) * warm;
-        (f64::from(in_flight) / part + 1.0) / node.share
+        (f64::from(in_flight) / self.part(now, node) + 1.0) / self.nodes[node].share
+    }
+
+    /// Returns which part of its share a node has already: less than 1 while its caches are cold.
+    pub(crate) fn part(&self, now: Instant, node: usize) -> f64 {
+        let warm = (now.secs_since(self.nodes[node].since) / WARM_AFTER_S).min(1.0);
+        BEGINS_WITH + (1.0 - BEGINS_WITH) * warm
     }
 
     /// Returns since when a node must owe answers to be silent.

@@ -514,7 +514,7 @@ fn event() -> impl Strategy<Value = Event> {
 fn play(nodes: u32, seed: u64, events: &[Event]) -> Vec<String> {
     let checks = Some(CheckParams { interval: SECOND, down_after: 2, up_after: 1 });
     let ejection = EjectionParams { after: 2, base: SECOND, max: 8 * SECOND };
-    let mut fleet = fleet_with(nodes, Params { checks, ejection, seed });
+    let mut fleet = fleet_with(nodes, Params { checks, ejection, seed, ..Params::default() });
     let mut now = Instant::ORIGIN;
     let mut held = Vec::new();
     let mut to_check: VecDeque<NodeId> = VecDeque::new();

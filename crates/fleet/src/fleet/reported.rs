@@ -1,0 +1,50 @@
+//! The choice of a node by what nodes report.
+
+use super::{Fitness, Fleet};
+use crate::api::{Balance, Pick, PickReason};
+use suimon_model::{Instant, NodeId};
+
+impl Fleet {
+    /// Returns a pick by reports among the nodes that are fit, without `avoid`. `None`: nodes are not
+    /// picked by reports, there are fewer than two, or one of them has no report that is young enough:
+    /// its load cannot be compared with that of the others then.
+    pub(super) fn choose_reported(
+        &mut self,
+        now: Instant,
+        avoid: Option<NodeId>,
+        fitness: Fitness,
+    ) -> Option<Pick> {
+        if self.params.balance == Balance::Shares || self.nodes.len() < 2 {
+            return None;
+        }
+        let silent_since = self.shares.silent_since(now);
+        let (mut chosen, mut least, mut alike, mut count) = (None, f64::INFINITY, 0, 0);
+        for index in 0..self.nodes.len() {
+            let is_fit = Some(index) != avoid.map(NodeId::index)
+                && self.is_fit(now, index, &self.nodes[index], fitness, silent_since);
+            if !is_fit {
+                continue;
+            }
+            let load = match self.params.balance {
+                Balance::Paper => self.reports.run_queue(now, index)?,
+                _ => self.reports.load(now, index, self.shares.part(now, index))?,
+            };
+            count += 1;
+            if load < least {
+                (least, alike) = (load, 0);
+            }
+            // A random one of equals.
+            if load <= least {
+                alike += 1;
+                if alike == 1 || self.rng.below(alike) == 0 {
+                    chosen = Some(index);
+                }
+            }
+        }
+        let node = NodeId(u32::try_from(chosen.filter(|_| count > 1)?).ok()?);
+        Some(Pick { node, reason: PickReason::LeastReported })
+    }
+}
+
+#[cfg(test)]
+mod tests;
