@@ -10,6 +10,7 @@ use std::time::Duration;
 use suimon_fleet::workers::{WorkersCount, WorkersTotals};
 use suimon_gate::{Amount, KindView, RouteView, ServiceStanding, ServiceView, ServiceWish, Snapshot};
 use suimon_model::{Instant, NodeId, PoolId, Reason, RouteId};
+use suimon_proxy::{AgentLoad, LoadReportCounts, NodeReportView};
 use suimon_proxy::{LearnedView, LineCommand, LineCounts, LineError, LineReport};
 use suimon_proxy::{NodesReport, PhpStatus, PoolCommand, PoolError, PoolReport, PoolStatus, ProviderView};
 use suimon_proxy::{RouteReport, Times, UpstreamNodeView, View};
@@ -67,6 +68,7 @@ fn unit(metric: &Metric) -> &'static str {
         ("_seconds", "seconds"),
         ("_bytes", "bytes"),
         ("_slowdown_ratio", "times"),
+        ("_load_ratio", "times"),
         ("_ratio", "share, 0 to 1"),
     ];
     let told = ends.iter().find(|(end, _)| name.ends_with(end)).map(|(_, unit)| *unit);
@@ -195,8 +197,27 @@ impl Source for OneOfEverything {
             picked: 0,
             failures_in_a_row: 0,
             connections: 0,
+            report: Some(NodeReportView {
+                source: "agent",
+                load: 0.0,
+                age: Duration::ZERO,
+                is_current: true,
+                agent: Some(AgentLoad {
+                    every: Duration::from_millis(100),
+                    run_queue: 0,
+                    mean_100ms_milli: 0,
+                    mean_1s_milli: 0,
+                    pressure: Some(0),
+                    in_flight: None,
+                    processors: 1,
+                }),
+            }),
             php: Some(PhpStatus { active: 0, idle: 1, total: 1, listen_queue: 0, max_children_reached: 0 }),
         }]
+    }
+
+    fn load_reports(&self) -> LoadReportCounts {
+        LoadReportCounts { datagrams: vec![("accepted", 0)], responses: vec![("accepted", 0)] }
     }
 
     fn lines(&self) -> Vec<LineReport> {

@@ -20,6 +20,7 @@ mod document;
 mod guard;
 mod learned;
 mod listener;
+mod load_reports;
 mod metrics;
 mod names;
 mod pool;
@@ -40,6 +41,7 @@ pub use learned::{
     LearnedVisits,
 };
 pub use listener::CONNECTIONS_MAX;
+pub use load_reports::{LoadReportsState, NodeReportState};
 pub use names::{LEARNED_PATH, POOL_PATH, STATE_PATH, WAITING_ROOM_PATH};
 pub use pool::{
     Auto, PoolAnswer, PoolChangeState, PoolDetails, PoolOrder, PoolRequest, PoolSize, PoolState, PoolTotals,
@@ -58,7 +60,7 @@ pub use waiting_room::{INVITES_MAX, LineAnswer, LineOrder, LineRequest, LineStat
 
 use std::time::Duration;
 use suimon_proxy::UpstreamNodeView;
-use suimon_proxy::{LearnedView, LineCommand, LineError, LineReport, View};
+use suimon_proxy::{LearnedView, LineCommand, LineError, LineReport, LoadReportCounts, View};
 use suimon_proxy::{NodesReport, PoolCommand, PoolError, PoolReport};
 
 /// The source of the numbers.
@@ -69,6 +71,10 @@ pub trait Source: Send + Sync + 'static {
     fn learned(&self) -> LearnedView;
     /// Returns every node of the application as it stands.
     fn nodes(&self) -> Vec<UpstreamNodeView>;
+    /// Returns how many load reports of nodes came, by what became of them.
+    fn load_reports(&self) -> LoadReportCounts {
+        LoadReportCounts::default()
+    }
     /// Returns every line of the waiting room.
     fn lines(&self) -> Vec<LineReport>;
     /// Does what an operator says to the line of the kind of this name, or to all.

@@ -3,7 +3,7 @@
 
 use crate::names;
 use crate::text::{Exposition, Family, Labels, Metric};
-use crate::{Source, process, state, sums};
+use crate::{Source, load_reports, process, state, sums};
 use suimon_fleet::workers::{EndReason, WorkerState};
 use suimon_gate::{Amount, ServiceView};
 use suimon_proxy::UpstreamNodeView;
@@ -30,6 +30,7 @@ pub(crate) fn render(source: &dyn Source, version: &str) -> String {
     if let Some(report) = source.scaling() {
         scaling(&mut out, &report);
     }
+    load_reports::render(&mut out, &source.load_reports(), &nodes);
     pools(&mut out, &source.pools(u64::MAX));
     if let Some(usage) = process::usage() {
         out.single(names::CPU, usage.cpu_seconds);

@@ -120,8 +120,15 @@ metrics! {
     NODE_SHARE = Gauge "suimon_node_share_ratio", "Its share of the requests in flight, which moves until requests take as long on all nodes; their mean is 1.";
     NODE_PICKED = Counter "suimon_node_picked_requests_total", "Requests sent to the node.";
     NODE_CONNECTIONS = Gauge "suimon_node_connections", "Connections kept open to the node.";
+    NODE_REPORTED_LOAD = Gauge "suimon_node_reported_load_ratio", "Load that the node last reported: tasks that run or could for each processor, or the share of the application in use; above 1 requests wait there. Absent where it never did.";
+    NODE_REPORT_CURRENT = Gauge "suimon_node_report_current", "1 if the node's last report still counts: it is at most three periods old.";
+    NODE_REPORT_AGE = Gauge "suimon_node_report_age_seconds", "Time since the node's last report.";
+    NODE_RUN_QUEUE = Gauge "suimon_node_run_queue_tasks", "Tasks that run or could on the node, mean of the second before its agent's last report.";
+    NODE_PRESSURE = Gauge "suimon_node_cpu_pressure_ratio", "Share of the second before its agent's last report for which some task of the node waited for a processor; absent where the node does not know.";
     NODE_PHP_CHILDREN = Gauge "suimon_node_php_children", "Children of php-fpm at the node by state: active or idle, as its status page says; absent where it is not asked (upstream.fastcgi.status) or does not answer.";
     NODE_PHP_QUEUED = Gauge "suimon_node_php_queued_connections", "Connections that none of php-fpm's children has taken yet.";
+    AGENT_DATAGRAMS = Counter "suimon_agent_datagrams_total", "Load reports of suimon agent that came, by result: accepted, or why they were refused (docs/agent.md).";
+    ORCA_RESPONSES = Counter "suimon_orca_responses_total", "Responses with a load report (ORCA), by result: accepted, unreadable, or without_load (it says neither application_utilization nor cpu_utilization).";
     NODE_PHP_FULL = Counter "suimon_node_php_max_children_reached_total", "How often php-fpm had as many children as it may have, since it began.";
 
     // Nodes that come and go.

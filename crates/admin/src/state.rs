@@ -3,6 +3,7 @@
 //! These structs are the wire's own: names here stay while those inside may change.
 
 use crate::Source;
+use crate::load_reports::{LoadReportsState, NodeReportState};
 use crate::pool::PoolState;
 use crate::scaling::ScalingState;
 use crate::services::{self, ServiceState};
@@ -62,6 +63,9 @@ pub struct State {
     /// The number of nodes; `null` where none come and go.
     #[serde(default)]
     pub scaling: Option<ScalingState>,
+    /// How many load reports of nodes came; absent where none are taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_reports: Option<LoadReportsState>,
     /// Every pool of workers; empty where none is declared.
     #[serde(default)]
     pub pools: Vec<PoolState>,
@@ -335,6 +339,9 @@ pub struct NodeState {
     pub failures_in_a_row: u32,
     /// Connections kept open.
     pub connections: usize,
+    /// What it last reported of its load; absent: it never did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<NodeReportState>,
     /// What php-fpm says of its children there (`upstream.fastcgi.status`); absent: it is not asked, or
     /// does not answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -441,6 +448,7 @@ impl State {
             route_times_window_seconds: windows.route_seconds(&view),
             nodes: node_states,
             scaling: source.scaling().as_ref().map(ScalingState::of),
+            load_reports: LoadReportsState::of(&source.load_reports()),
             pools: (source.pools(u64::MAX).iter())
                 .map(|report| PoolState::of(report, &view, started_at))
                 .collect(),
@@ -636,6 +644,7 @@ fn node_state(node: &UpstreamNodeView) -> NodeState {
         picked: node.picked,
         failures_in_a_row: node.failures_in_a_row,
         connections: node.connections,
+        report: node.report.as_ref().map(NodeReportState::of),
         php: node.php.map(|php| PhpState {
             active: php.active,
             idle: php.idle,
@@ -745,6 +754,7 @@ pub(crate) mod tests {
                 picked: 100,
                 failures_in_a_row: 0,
                 connections: 5,
+                report: None,
                 php: None,
             }]
         }

@@ -182,6 +182,7 @@ impl Source for Fixed {
             picked: 100,
             failures_in_a_row: 0,
             connections: 5,
+            report: None,
             php: None,
         }]
     }

@@ -38,6 +38,8 @@
 //! - *Two agents report for one node.* The one that started last wins; the other is counted under
 //!   [`Refused::OldBoot`].
 //!
+//! - *A node came* while the gateway runs: it is as to a gateway that has just started.
+//!
 //! The sender's address is not looked at: it can be forged, and nodes may be behind NAT or have
 //! several. *Units*: the gateway's clocks are told to each call: [`Instant`], and microseconds since
 //! 1970. *Source*: P4 §3.1 for datagrams, every 10 ms.
@@ -48,7 +50,7 @@ use crate::refused::Refused;
 use std::collections::BTreeMap;
 use suimon_model::{Duration, Instant};
 
-/// The most nodes of a book; further names are not known to it.
+/// The most nodes of a book; names at places beyond are not known to it.
 pub const NODES_MAX: usize = 256;
 
 /// Periods after which a report is late.
@@ -83,8 +85,10 @@ struct Run {
 /// A report that is believed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Accepted {
-    /// The node: its place in the list of names.
+    /// The place of the node.
     pub node: usize,
+    /// Its name.
+    pub name: String,
     /// What it reports.
     pub load: Load,
     /// By how much it was slower on its way than the fastest report.
@@ -92,13 +96,38 @@ pub struct Accepted {
 }
 
 impl Book {
-    /// Returns a book about the nodes of these names, in this order, at most [`NODES_MAX`].
-    /// `clock_skew_max`: how far the clocks of gateway and nodes may be apart.
-    pub fn new(names: impl IntoIterator<Item = String>, clock_skew_max: Duration) -> Self {
-        let names: BTreeMap<String, usize> =
-            names.into_iter().take(NODES_MAX).enumerate().map(|(index, name)| (name, index)).collect();
-        let nodes = names.values().max().map_or(0, |last| last + 1);
-        Book { clock_skew_max, names, runs: vec![None; nodes], accepted: 0, refused: [0; Refused::ALL.len()] }
+    /// Returns a book that knows no node. `clock_skew_max`: how far the clocks of gateway and nodes may
+    /// be apart.
+    pub fn new(clock_skew_max: Duration) -> Self {
+        Book {
+            clock_skew_max,
+            names: BTreeMap::new(),
+            runs: Vec::new(),
+            accepted: 0,
+            refused: [0; Refused::ALL.len()],
+        }
+    }
+
+    /// Says which node is at a place, below [`NODES_MAX`], from now on; `None`: there is none any more.
+    /// What was heard of the one that was there is forgotten, so that the next report of it is as the
+    /// first.
+    pub fn name(&mut self, node: usize, name: Option<String>) {
+        if node >= NODES_MAX {
+            return;
+        }
+        self.names.retain(|_, place| *place != node);
+        if self.runs.len() <= node {
+            self.runs.resize(node + 1, None);
+        }
+        self.runs[node] = None;
+        if let Some(name) = name {
+            self.names.insert(name, node);
+        }
+    }
+
+    /// Returns whether the node at this place has this name.
+    pub fn is_named(&self, node: usize, name: &str) -> bool {
+        self.names.get(name) == Some(&node)
     }
 
     /// Folds in a datagram, and returns the report in it if it is believed. `clock_us`: the
@@ -113,7 +142,7 @@ impl Book {
         bytes: &[u8],
         keys: &Keyring,
     ) -> Result<Accepted, Refused> {
-        let believed = Report::decode(bytes, keys).and_then(|report| self.believe(now, clock_us, &report));
+        let believed = Report::decode(bytes, keys).and_then(|report| self.believe(now, clock_us, report));
         match &believed {
             Ok(_) => self.accepted = self.accepted.saturating_add(1),
             Err(refused) => {
@@ -134,7 +163,7 @@ impl Book {
         Refused::ALL.into_iter().zip(self.refused)
     }
 
-    fn believe(&mut self, now: Instant, clock_us: u64, report: &Report) -> Result<Accepted, Refused> {
+    fn believe(&mut self, now: Instant, clock_us: u64, report: Report) -> Result<Accepted, Refused> {
         let node = *self.names.get(&report.name).ok_or(Refused::UnknownNode)?;
         let patience = self.clock_skew_max.saturating_mul(2);
         let is_near = report.clock_us.abs_diff(clock_us) <= micros(self.clock_skew_max);
@@ -147,16 +176,18 @@ impl Book {
             fastest: way,
             noted: now,
         };
+        let (boot_us, sequence) = (report.boot_us, report.sequence);
         let accepted = |delay: i128| Accepted {
             node,
+            name: report.name,
             load: report.load,
             delay: Duration::from_nanos(u64::try_from(delay.max(0)).unwrap_or(u64::MAX)),
         };
         let run = match &mut self.runs[node] {
-            Some(run) if run.boot_us == report.boot_us => run,
+            Some(run) if run.boot_us == boot_us => run,
             run => {
                 let is_earlier =
-                    run.is_some_and(|run| report.boot_us < run.boot_us && now.since(run.heard) <= patience);
+                    run.is_some_and(|run| boot_us < run.boot_us && now.since(run.heard) <= patience);
                 if is_earlier {
                     return Err(Refused::OldBoot);
                 }
@@ -167,10 +198,10 @@ impl Book {
                 return Ok(accepted(0));
             }
         };
-        if report.sequence <= run.sequence {
+        if sequence <= run.sequence {
             return Err(Refused::Replayed);
         }
-        (run.sequence, run.heard) = (report.sequence, now);
+        (run.sequence, run.heard) = (sequence, now);
         let fastest = run.fastest + nanos(now.since(run.noted)) / DRIFT;
         if way <= fastest {
             (run.fastest, run.noted) = (way, now);

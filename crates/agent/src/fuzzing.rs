@@ -24,7 +24,8 @@ pub fn datagram(bytes: &[u8]) {
         let Ok(report) = Report::decode(bytes, &ring) else { continue };
         assert!(bytes.len() <= DATAGRAM_MAX);
         assert_eq!(report.encode(&ring).as_deref(), Ok(bytes));
-        let mut book = Book::new([report.name.clone()], Duration::from_secs(10));
+        let mut book = Book::new(Duration::from_secs(10));
+        book.name(0, Some(report.name.clone()));
         let now = Instant::ORIGIN + Duration::from_secs(1);
         assert!(book.handle_datagram(now, report.clock_us, bytes, &ring).is_ok());
         assert!(book.handle_datagram(now, report.clock_us, bytes, &ring).is_err());

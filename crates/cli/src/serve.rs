@@ -21,8 +21,8 @@ use suimon_params::Recording;
 use suimon_params::pool::{PORT_WORD, SOCKET_WORD};
 use suimon_params::upstream::{NodeAddress, NodeParams};
 use suimon_proxy::RecordError;
-use suimon_proxy::UpstreamNodeView;
 use suimon_proxy::{LearnedView, LineCommand, LineError, LineReport, Observer, Server, StartError, View};
+use suimon_proxy::{LoadReportCounts, UpstreamNodeView};
 use suimon_proxy::{NodesReport, PoolCommand, PoolError, PoolReport};
 use suimon_settings::{Faults, Settings, StatePath, text_of};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
@@ -171,6 +171,7 @@ async fn serve(mut settings: Settings, reloader: impl FnOnce(Observer) -> Reload
         },
     };
     settings.proxy.listen.plain = server.plain_address();
+    settings.proxy.upstream.load_reports.listen = server.load_reports_address();
     if let (Some(tls), Some(address)) = (&mut settings.proxy.listen.tls, server.tls_address()) {
         tls.address = address;
     }
@@ -235,6 +236,10 @@ impl Source for Gateway {
         self.observer.upstream()
     }
 
+    fn load_reports(&self) -> LoadReportCounts {
+        self.observer.load_report_counts()
+    }
+
     fn lines(&self) -> Vec<LineReport> {
         self.observer.lines()
     }
@@ -297,11 +302,17 @@ async fn look_at_nodes(nodes: Vec<NodeParams>) {
 /// Returns the exit code: wrong settings, or a failure while running.
 fn exit_of(error: &StartError) -> Exit {
     match error {
-        StartError::Listen(_, error) if error.kind() == io::ErrorKind::AddrNotAvailable => Exit::Usage,
+        StartError::Listen(_, error) | StartError::LoadReports(_, error)
+            if error.kind() == io::ErrorKind::AddrNotAvailable =>
+        {
+            Exit::Usage
+        }
         StartError::Listen(..)
+        | StartError::LoadReports(..)
         | StartError::Keys(KeysError::Io(..) | KeysError::Random)
         | StartError::Record(RecordError::Io(..)) => Exit::Failed,
         StartError::Params(_)
+        | StartError::LoadReportKeys(_)
         | StartError::Tls(_)
         | StartError::Keys(_)
         | StartError::Record(_)

@@ -6,7 +6,7 @@ use suimon_control::{RouteLawKind, SessionLawKind};
 use suimon_gate::{KindMode, RouteMode};
 use suimon_params::nodes::{NodesParams, ProviderParams, ScalingLaw};
 use suimon_params::pool::WorkerKind;
-use suimon_params::upstream::WorkersNodeParams;
+use suimon_params::upstream::{Balance, UpstreamParams, WorkersNodeParams};
 use suimon_params::{OnClientDisconnect, PoolRoutes, RoutePattern, SessionKind};
 use suimon_settings::{Settings, StatePath, duration};
 use suimon_sim::{Efficiency, Scenario};
@@ -61,6 +61,7 @@ pub(crate) fn of_settings(settings: &Settings) -> Lines {
     if !proxy.routes.pools.is_empty() {
         lines.push(("beside it", listed(&proxy.routes.pools, pool)));
     }
+    lines.extend(balance(&proxy.upstream).map(|text| ("nodes", text)));
     lines.push(("sessions", listed(&proxy.sessions.kinds, kind)));
     lines.push(("let in", session_law(settings)));
     lines.push(("limits", route_law(settings)));
@@ -79,6 +80,16 @@ pub(crate) fn of_settings(settings: &Settings) -> Lines {
         lines.push(("recording", format!("{}, at most {mebibytes} MiB", recording.file.display())));
     }
     lines
+}
+
+/// Returns how a node is chosen and where reports of load are taken; `None`: as by default.
+fn balance(upstream: &UpstreamParams) -> Option<String> {
+    let reports = &upstream.load_reports;
+    let mut told = vec![format!("chosen by {}", upstream.balance.word())];
+    told.extend(reports.listen.map(|address| format!("load reports at udp://{address}")));
+    told.extend(reports.orca.then(|| "load reports in responses".to_owned()));
+    let is_default = upstream.balance == Balance::default() && told.len() == 1;
+    (!is_default).then(|| told.join(", "))
 }
 
 fn pool(pool: &PoolRoutes) -> String {

@@ -8,8 +8,8 @@ use crate::watch::Socket;
 use bytes::Bytes;
 use http::HeaderMap;
 use std::future::{pending, poll_fn};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use suimon_message::peer::Peer;
 use suimon_message::validate::RequestFault;
@@ -32,6 +32,8 @@ pub struct Connection {
     known: Mutex<ConnectionVisitor>,
     /// Whether what is written waits for the client.
     writes_wait: AtomicBool,
+    /// See [`Connection::memo`].
+    memo: OnceLock<Arc<AtomicU32>>,
     host: Arc<dyn Host>,
     entry: Entry,
 }
@@ -56,7 +58,13 @@ impl Connection {
         let watch_delay = Mutex::default();
         let known = Mutex::default();
         let writes_wait = AtomicBool::new(false);
-        Arc::new(Connection { peer, socket, watch_delay, known, writes_wait, host, entry })
+        let memo = OnceLock::new();
+        Arc::new(Connection { peer, socket, watch_delay, known, writes_wait, memo, host, entry })
+    }
+
+    /// Returns a number that the application's side remembers for this connection; `u32::MAX` at first.
+    pub fn memo(&self) -> &Arc<AtomicU32> {
+        self.memo.get_or_init(|| Arc::new(AtomicU32::new(u32::MAX)))
     }
 
     /// Returns who is at the other end.

@@ -50,6 +50,13 @@ pub struct LoadReport {
     pub every: Duration,
 }
 
+impl LoadReport {
+    /// Returns whether it still counts at this age.
+    pub fn is_current(&self, age: Duration) -> bool {
+        age <= self.every.saturating_mul(crate::told::PERIODS)
+    }
+}
+
 /// Active checks of each node.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CheckParams {

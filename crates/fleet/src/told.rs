@@ -13,7 +13,7 @@
 use suimon_model::{Duration, Instant};
 
 /// A load that is older than so many periods says nothing.
-const PERIODS: u32 = 3;
+pub(crate) const PERIODS: u32 = 3;
 
 /// The load of one node, as it was told.
 #[derive(Clone, Copy, PartialEq, Debug)]

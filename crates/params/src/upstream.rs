@@ -2,12 +2,13 @@
 
 use crate::pool::{PoolParams, SizeParams};
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 pub use suimon_fastcgi::script::Mapping;
-pub use suimon_fleet::EjectionParams;
+pub use suimon_fleet::{Balance, EjectionParams};
 
 /// The most nodes one upstream may have.
 pub const NODES_MAX: usize = suimon_fleet::NODES_MAX;
@@ -43,6 +44,10 @@ pub struct UpstreamParams {
     pub health: HealthParams,
     /// When a node that fails requests is left out for a while.
     pub ejection: EjectionParams,
+    /// How a node is chosen among several.
+    pub balance: Balance,
+    /// Where the load that nodes report is taken from.
+    pub load_reports: LoadReportParams,
     /// How `https` nodes are believed to be who they say they are.
     pub tls: TlsParams,
     /// Which programs `fastcgi` nodes run; needed if there is such a node.
@@ -68,6 +73,8 @@ impl Default for UpstreamParams {
             max_head_bytes: 64 * 1024,
             health: HealthParams::default(),
             ejection: EjectionParams::default(),
+            balance: Balance::default(),
+            load_reports: LoadReportParams::default(),
             tls: TlsParams::default(),
             fastcgi: None,
             workers: None,
@@ -153,6 +160,30 @@ impl Default for HealthParams {
             timeout: Duration::from_secs(2),
             down_after: 3,
             up_after: 2,
+        }
+    }
+}
+
+/// Where the load that nodes report is taken from. The default: from nowhere.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LoadReportParams {
+    /// The UDP address that `suimon agent` sends to; `None`: none.
+    pub listen: Option<SocketAddr>,
+    /// The file of keys that these reports are sealed with; needed with `listen`.
+    pub keys_file: Option<PathBuf>,
+    /// How far the clocks of gateway and nodes may be apart when an agent is heard for the first time.
+    pub clock_skew_max: Duration,
+    /// Whether load reports in headers of responses (ORCA) are read, and taken out.
+    pub orca: bool,
+}
+
+impl Default for LoadReportParams {
+    fn default() -> Self {
+        LoadReportParams {
+            listen: None,
+            keys_file: None,
+            clock_skew_max: Duration::from_secs(10),
+            orca: false,
         }
     }
 }

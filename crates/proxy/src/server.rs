@@ -22,6 +22,7 @@ use kept::{LineStore, restore_lines};
 use learned::{LearnedStore, LearnedWorkers, StartedWith, recall};
 use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use suimon_downstream::connections::Connections;
@@ -34,7 +35,7 @@ use suimon_identity::lease::Leases;
 use suimon_model::{KindId, PoolId};
 use suimon_params::{KINDS_MAX, Params};
 use suimon_routes::{SHARES, Table};
-use suimon_upstream::{Upstream, UpstreamNodeView};
+use suimon_upstream::{LoadReportCounts, Upstream, UpstreamNodeView, report_keys};
 use suimon_waiting_room::{Pages, WaitingRoom, read_template};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
@@ -78,6 +79,10 @@ impl Server {
         note("listen", check(params));
         if let Some(path) = &params.lease.keys_file {
             note("lease.keys", Keys::check(path).map_err(StartError::Keys));
+        }
+        if let Some((_, keys)) = load_reports(params) {
+            let keys = report_keys::open(keys);
+            note("upstream.load_reports.keys", keys.map(drop).map_err(StartError::LoadReportKeys));
         }
         let names = params.sessions.kinds.iter().map(|kind| kind.name.as_str());
         note(
@@ -179,6 +184,11 @@ impl Server {
             (Some(tls), Some(certificate)) => Some((listen(tls.address, backlog)?, Arc::new(certificate))),
             _ => None,
         };
+        if let Some((address, keys)) = load_reports(&params) {
+            let keys = report_keys::open(keys).map_err(StartError::LoadReportKeys)?;
+            let bound = upstreams.first().map(|upstream| upstream.listen_for_reports(address, keys));
+            bound.transpose().map_err(|error| StartError::LoadReports(address, error))?;
+        }
         let address = params.listen.plain.or(params.listen.tls.as_ref().map(|tls| tls.address));
         let watcher = Watcher::new();
         // It fails where sockets would: when descriptors or memory run out.
@@ -200,6 +210,11 @@ impl Server {
     /// Returns the address of the plain listener, with the port it really has.
     pub fn plain_address(&self) -> Option<SocketAddr> {
         self.plain.as_ref().and_then(|listener| listener.local_addr().ok())
+    }
+
+    /// Returns the UDP address at which nodes report their load, with the port it really has.
+    pub fn load_reports_address(&self) -> Option<SocketAddr> {
+        self.gateway.core().backend().upstream(PoolId(0)).reports_address()
     }
 
     /// Returns the address of the TLS listener, with the port it really has.
@@ -386,6 +401,11 @@ impl Observer {
         self.backend().nodes.borrow().clone()
     }
 
+    /// Returns how many load reports of nodes came, by what became of them.
+    pub fn load_report_counts(&self) -> LoadReportCounts {
+        self.backend().upstream(PoolId(0)).load_report_counts()
+    }
+
     /// Returns whether requests can be served: some node is thought to be well.
     pub fn is_ready(&self) -> bool {
         self.backend().is_up()
@@ -394,6 +414,12 @@ impl Observer {
     fn backend(&self) -> Arc<Backend> {
         Arc::clone(self.gateway.core().backend())
     }
+}
+
+/// Returns where nodes report their load, and the file of the keys that is needed for it.
+fn load_reports(params: &Params) -> Option<(SocketAddr, &Path)> {
+    let reports = &params.upstream.load_reports;
+    reports.listen.zip(reports.keys_file.as_deref())
 }
 
 fn check(params: &Params) -> Result<(), StartError> {

@@ -221,6 +221,7 @@ mod tests {
             ("gate.paper_session", _) => ("[gate]\nsession_law = \"paper\"\n", ""),
             ("degradation", _) => (SERVICE, ""),
             ("nodes", "count") => ("", "law = \"fixed\"\n"),
+            ("upstream", "balance") => ("[upstream.load_reports]\norca = true\n", ""),
             // Somebody takes the other requests.
             ("pool", "routes") if value != "[]" => ("[upstream]\nnodes = [\"http://127.0.0.1:9000\"]\n", ""),
             _ => ("", ""),
@@ -236,6 +237,7 @@ mod tests {
                     | ("pool", _, "command")
                     | ("nodes", "law", "count")
                     | ("nodes", _, "command" | "provider")
+                    | ("upstream.load_reports", "listen", "keys")
             );
             let is_needed = goes_together || matches!(other.default, DefaultValue::Required { .. });
             if is_needed {

@@ -18,6 +18,7 @@ pub mod faults;
 pub mod journey;
 mod known;
 mod lines;
+mod load_reports;
 mod nodes;
 mod pool;
 mod program;

@@ -3,6 +3,7 @@
 
 use crate::Faults;
 use crate::lines::Lines;
+use crate::load_reports::load_reports;
 use crate::read::{self, Sections, Values, seen_time};
 use crate::route::{pattern, pattern_and_query};
 use crate::services::services;
@@ -16,8 +17,8 @@ use suimon_gate::{KindMode, KindParams, QueueOrder, RouteMode};
 use suimon_model::Limit;
 use suimon_params::pool::WorkerKind;
 use suimon_params::upstream::{
-    EjectionParams, FastCgiParams, HealthParams, Mapping, NodeAddress, NodeParams, Protocol, Scheme,
-    TlsParams, UpstreamParams, WorkersNodeParams,
+    Balance, EjectionParams, FastCgiParams, HealthParams, LoadReportParams, Mapping, NodeAddress, NodeParams,
+    Protocol, Scheme, TlsParams, UpstreamParams, WorkersNodeParams,
 };
 use suimon_params::{
     DeclaredRoute, LeaseIssued, LeaseParams, Limits, Listen, ListenTls, Network, OnClientDisconnect, PassFor,
@@ -535,7 +536,14 @@ fn with_workers(
     {
         crate::pool::run_itself(&mut workers.pool.command, file);
     }
-    UpstreamParams { nodes: vec![node], fastcgi, workers: Some(workers), ..nodes.clone() }
+    UpstreamParams {
+        nodes: vec![node],
+        fastcgi,
+        workers: Some(workers),
+        balance: Balance::default(),
+        load_reports: LoadReportParams::default(),
+        ..nodes.clone()
+    }
 }
 
 fn upstream_of_nodes(sections: &Sections, faults: &mut Faults) -> UpstreamParams {
@@ -576,7 +584,10 @@ fn upstream_of_nodes(sections: &Sections, faults: &mut Faults) -> UpstreamParams
         let allowed = format!("at most upstream.health.interval ({})", seen_time(interval));
         faults.value("upstream.health.timeout", seen_time(timeout), allowed);
     }
+    let (balance, load_reports) = load_reports(sections, faults);
     UpstreamParams {
+        balance,
+        load_reports,
         connect_timeout: timeouts.time("connect"),
         first_byte_timeout: timeouts.time("first_byte"),
         idle_timeout: timeouts.time("response_read"),

@@ -3,8 +3,9 @@
 use http::request::Parts;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use suimon_message::peer::Forwarding;
-use suimon_model::RouteId;
+use suimon_model::{NodeId, RouteId};
 
 /// A request's head: what the client asks for, and who the client is, unless the headers already
 /// say so.
@@ -21,6 +22,23 @@ pub struct RequestHead {
     pub(super) is_ungated: bool,
     /// Its route, if it has one: how long it takes is compared with others of it.
     pub(super) route: Option<RouteId>,
+    /// The node of its client's connection, where all requests of one go to the same.
+    pub(super) pin: Option<NodePin>,
+}
+
+/// The node that the requests of a client's connection go to. It is kept as a number where the
+/// connection is; `u32::MAX`: none yet.
+#[derive(Debug)]
+pub struct NodePin(pub Arc<AtomicU32>);
+
+impl NodePin {
+    pub(super) fn node(&self) -> Option<NodeId> {
+        Some(self.0.load(Relaxed)).filter(|node| *node != u32::MAX).map(NodeId)
+    }
+
+    pub(super) fn set(&self, node: NodeId) {
+        self.0.store(node.0, Relaxed);
+    }
 }
 
 /// The client of a request, as far as it is known.
@@ -35,7 +53,13 @@ pub struct RequestClient {
 impl RequestHead {
     /// Returns the head of a request whose client `forwarding` describes.
     pub fn of(parts: Box<Parts>, forwarding: Option<Arc<Forwarding>>, client: RequestClient) -> Self {
-        RequestHead { parts, forwarding, client: Some(client), is_ungated: false, route: None }
+        RequestHead { parts, forwarding, client: Some(client), is_ungated: false, route: None, pin: None }
+    }
+
+    /// Returns the same, of a client's connection with this pin.
+    #[must_use]
+    pub fn pinned(self, pin: NodePin) -> Self {
+        RequestHead { pin: Some(pin), ..self }
     }
 
     /// Returns the same, of a request of a route; `None`: it has none.
@@ -53,6 +77,13 @@ impl RequestHead {
 
 impl From<Parts> for RequestHead {
     fn from(parts: Parts) -> Self {
-        RequestHead { parts: Box::new(parts), forwarding: None, client: None, is_ungated: false, route: None }
+        RequestHead {
+            parts: Box::new(parts),
+            forwarding: None,
+            client: None,
+            is_ungated: false,
+            route: None,
+            pin: None,
+        }
     }
 }

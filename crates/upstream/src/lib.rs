@@ -7,6 +7,7 @@
 //!   connection returns to the pool.
 //! - [`Upstream::run`]: what runs beside requests: health checks, and closing idle connections.
 //! - [`Upstream::view`]: the present state of every node.
+//! - [`Upstream::listen_for_reports`]: takes what nodes report of their load.
 //!
 //! HTTP/1.1 and FastCGI connections have no task of their own: the request that uses one polls it,
 //! so dropping the request cancels it. HTTP/2 connections are shared, and each is driven by a task.
@@ -36,6 +37,9 @@ mod outgoing;
 mod php;
 mod php_watch;
 mod pool;
+pub mod report_keys;
+mod report_socket;
+mod reports;
 mod request;
 mod send;
 mod timer;
@@ -51,13 +55,14 @@ pub(crate) use http1::decoded;
 
 pub use body::{UpgradedIo, UpstreamBody};
 pub use error::{Blame, Unsent, UpstreamError, UpstreamErrorKind};
-pub use head::{RequestClient, RequestHead};
+pub use head::{NodePin, RequestClient, RequestHead};
+pub use report_socket::LoadReportCounts;
 pub use request::BoxError;
 pub use send::{Sending, TRIES_MAX};
 pub use suimon_fastcgi::php_status::PhpStatus;
 use suimon_params::upstream::{NodeAddress, NodeParams, Protocol, Scheme, UpstreamParams};
 use suimon_pool::{Kept, Lease};
-pub use view::UpstreamNodeView;
+pub use view::{NodeReportView, UpstreamNodeView};
 
 use bytes::Bytes;
 use connect::Connector;
@@ -69,11 +74,12 @@ use http2::SharedPool;
 use nodes::Nodes;
 use php::PhpSeen;
 use pool::IdlePool;
+use report_socket::{OrcaCounts, Receiver};
 use request::RequestBody;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
-use suimon_fleet::{Change, Fleet, Output, Pick, Served};
+use suimon_fleet::{Balance, Change, Fleet, Output, Pick, Served};
 use suimon_model::{Instant, NodeId, RouteId};
 use tokio::sync::{Notify, watch};
 use workers::Workers;
@@ -102,6 +108,10 @@ struct Shared {
     hurry: Notify,
     /// What the last health check that was answered took.
     check_took: watch::Sender<Duration>,
+    /// What takes load reports, if anything does.
+    reports: OnceLock<Receiver>,
+    /// Load reports in responses.
+    orca: OrcaCounts,
 }
 
 /// One node: how to reach it, and the connections to it.
@@ -169,6 +179,8 @@ impl Upstream {
             is_reached: watch::Sender::new(has_nodes),
             hurry: Notify::new(),
             check_took: watch::Sender::new(Duration::ZERO),
+            reports: OnceLock::new(),
+            orca: OrcaCounts::default(),
         };
         Ok(Upstream { shared: Arc::new(shared) })
     }
@@ -219,12 +231,14 @@ impl Upstream {
     /// A sentence: too many nodes, or an address that cannot be used.
     pub fn add_node(&self, node: &NodeParams) -> Result<NodeId, String> {
         let shared = &self.shared;
+        let name = node.to_string();
         let mut node = Node::new(NodeId(0), shared.origin, node, &shared.params)?;
         let id = {
             let mut fleet = shared.fleet();
             let id = fleet.add_node(shared.now()).map_err(|full| full.to_string())?;
             node.id = id;
             shared.nodes.set(id, Some(Arc::new(node)));
+            shared.name_reporter(id, Some(name));
             id
         };
         shared.hurry.notify_one();
@@ -242,6 +256,7 @@ impl Upstream {
         let is_gone = fleet.remove_node(shared.now(), id);
         if is_gone {
             shared.nodes.set(id, None);
+            shared.name_reporter(id, None);
         }
         is_gone
     }
@@ -256,6 +271,12 @@ impl Upstream {
     /// program where it ends.
     pub fn needs_length(&self) -> bool {
         self.shared.nodes.any(|node| node.pool.programs().is_some())
+    }
+
+    /// Returns whether all requests of a client's connection go to one node, so that heads must have a
+    /// [`NodePin`].
+    pub fn pins_connections(&self) -> bool {
+        self.shared.params.balance == Balance::Paper && !self.shared.nodes.is_single()
     }
 
     /// Returns whether bodies should be whole before a request is sent: a worker has one request at a
@@ -317,11 +338,20 @@ impl Shared {
     }
 
     /// Picks a node and takes a place at it.
-    fn pick(self: &Arc<Self>, avoid: Option<NodeId>) -> Option<(Pick, Guard)> {
+    fn pick(self: &Arc<Self>, avoid: Option<NodeId>, pin: Option<&NodePin>) -> Option<(Pick, Guard)> {
         let now = self.now();
         let (pick, changed) = {
             let mut fleet = self.fleet();
-            (fleet.pick(now, avoid)?, fleet.has_output())
+            let again = pin.and_then(NodePin::node).and_then(|node| fleet.pick_again(now, node, avoid));
+            let pick = match again {
+                Some(pick) => pick,
+                None => fleet.pick(now, avoid)?,
+            };
+            // Under the lock, so that requests of a connection that come at once go to one node, too.
+            if let Some(pin) = pin {
+                pin.set(pick.node);
+            }
+            (pick, fleet.has_output())
         };
         if changed {
             self.tell_changes();
@@ -554,7 +584,12 @@ fn fleet_params(params: &UpstreamParams) -> suimon_fleet::Params {
         down_after: health.down_after,
         up_after: health.up_after,
     });
-    suimon_fleet::Params { checks, ejection: params.ejection.clone(), seed: params.seed }
+    suimon_fleet::Params {
+        checks,
+        ejection: params.ejection.clone(),
+        balance: params.balance,
+        seed: params.seed,
+    }
 }
 
 #[cfg(test)]

@@ -68,7 +68,7 @@ pub(super) async fn send(
     // Of workers, before the first try.
     let mut deaths_before = None;
     for tries in 1..=TRIES_MAX {
-        let Some((pick, mut guard)) = shared.pick(refused.or(avoid)) else {
+        let Some((pick, mut guard)) = shared.pick(refused.or(avoid), head.pin.as_ref()) else {
             return Err(last_error.unwrap_or_else(UpstreamError::no_node));
         };
         // A node that has just refused would refuse again.
@@ -130,8 +130,11 @@ pub(super) async fn send(
             refused = Some(pick.node);
         }
         match tried {
-            Ok(response) => {
+            Ok(mut response) => {
                 shared.note_answer(pick.node);
+                if shared.params.load_reports.orca {
+                    shared.take_orca(pick.node, response.headers_mut());
+                }
                 // Only what was asked for tells how long it takes, and only if no client was waited for.
                 let status = response.status();
                 let is_good = status.is_success() || status == StatusCode::NOT_MODIFIED;

@@ -6,6 +6,7 @@ mod fastcgi;
 mod faults;
 mod nodes;
 mod protocols;
+mod reports;
 
 use super::*;
 use backend::Backend;

@@ -2,6 +2,7 @@
 
 use super::Upstream;
 use std::time::Duration;
+use suimon_agent::datagram::Load;
 use suimon_fastcgi::php_status::PhpStatus;
 use suimon_model::{NodeId, PoolId};
 
@@ -34,8 +35,26 @@ pub struct UpstreamNodeView {
     pub failures_in_a_row: u32,
     /// Connections kept open: idle ones (HTTP/1.1), all (HTTP/2).
     pub connections: usize,
+    /// What it last reported of its load; `None`: it never did.
+    pub report: Option<NodeReportView>,
     /// What php-fpm says of its children there; `None`: it is not asked, or does not answer.
     pub php: Option<PhpStatus>,
+}
+
+/// What a node last reported of its load.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct NodeReportView {
+    /// `agent`, or `response`: the headers of ORCA.
+    pub source: &'static str,
+    /// Its load: tasks that run or could for each processor, or the share of the application that is in
+    /// use. From 1 on requests wait there.
+    pub load: f64,
+    /// How long ago it came.
+    pub age: Duration,
+    /// Whether it still counts: it is at most three periods old.
+    pub is_current: bool,
+    /// What an agent says beside.
+    pub agent: Option<Load>,
 }
 
 impl Upstream {
@@ -58,6 +77,7 @@ impl Upstream {
             picked: seen.picked,
             failures_in_a_row: seen.failures_in_a_row,
             connections: node.pooled(),
+            report: seen.report.map(|report| self.shared.report_view(now, seen.node, report)),
             php: node.php.status(),
         });
         seen.collect()

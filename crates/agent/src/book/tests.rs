@@ -12,7 +12,11 @@ fn ring() -> Keyring {
 }
 
 fn book() -> Book {
-    Book::new(["a", "b"].map(str::to_owned), SKEW)
+    let mut book = Book::new(SKEW);
+    for (node, name) in ["a", "b"].into_iter().enumerate() {
+        book.name(node, Some(name.to_owned()));
+    }
+    book
 }
 
 /// An agent of node `a` that started so long after the gateway's origin, with a clock that is wrong
@@ -100,6 +104,25 @@ fn only_nodes_of_the_list_count_and_each_for_itself() {
     assert_eq!(arrives(&mut book, 1.1, &c.encode(&ring()).unwrap()), Err(Refused::UnknownNode));
     let a = agent.send(1.2);
     assert_eq!(arrives(&mut book, 1.2, &a).unwrap().node, 0);
+}
+
+#[test]
+fn nodes_come_and_go_and_one_that_comes_again_is_as_new() {
+    let (mut book, mut agent) = (book(), Agent::started(0.0));
+    let datagrams: Vec<_> = (0..3).map(|step| agent.send(1.0 + f64::from(step))).collect();
+    assert!(arrives(&mut book, 1.0, &datagrams[0]).is_ok());
+    book.name(0, None);
+    assert_eq!(arrives(&mut book, 2.0, &datagrams[1]), Err(Refused::UnknownNode));
+    book.name(5, Some("a".to_owned()));
+    assert!(book.is_named(5, "a") && !book.is_named(0, "a"));
+    let accepted = arrives(&mut book, 3.0, &datagrams[2]).unwrap();
+    assert_eq!((accepted.node, &*accepted.name), (5, "a"));
+    // Another one at its place.
+    book.name(5, Some("c".to_owned()));
+    let datagram = agent.send(4.0);
+    assert_eq!(arrives(&mut book, 4.0, &datagram), Err(Refused::UnknownNode));
+    book.name(NODES_MAX, Some("a".to_owned()));
+    assert!(!book.is_named(NODES_MAX, "a"), "there is a bound");
 }
 
 #[test]

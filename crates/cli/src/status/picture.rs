@@ -4,7 +4,9 @@ mod pools;
 
 use crate::numbers::rough_time as time;
 use crate::terminal::{Colour, Line, Size, wrapped};
-use suimon_admin::{DecisionState, KindState, NodeState, RouteState, ScalingState, ServiceState, State};
+use suimon_admin::{
+    DecisionState, KindState, NodeReportState, NodeState, RouteState, ScalingState, ServiceState, State,
+};
 use suimon_statistics::table::{Align, columns};
 
 /// The most routes shown: first those with most queued or in-flight requests, then those with most
@@ -402,6 +404,9 @@ fn nodes(nodes: &[NodeState], most: usize) -> String {
         if let Some(left) = node.ejected_for_seconds {
             why.push_str(&format!(", for another {}", time(left)));
         }
+        if let Some(report) = &node.report {
+            why.push_str(&reported(report));
+        }
         if let Some(php) = node.php {
             why.push_str(&format!(
                 "; php-fpm: {} of {} children busy, {} queued, {} at its maximum",
@@ -420,6 +425,21 @@ fn nodes(nodes: &[NodeState], most: usize) -> String {
         ]);
     }
     columns(&[Left, Left, Right, Right, Left], &rows)
+}
+
+/// Returns what a node last reported of its load, as the rest of a sentence.
+fn reported(report: &NodeReportState) -> String {
+    let mut text = match &*report.source {
+        "agent" => format!("; reported load {:.2} per processor", report.load),
+        _ => format!("; reported utilization {:.0} %", 100.0 * report.load),
+    };
+    if let Some(pressure) = report.pressure {
+        text.push_str(&format!(", pressure {:.0} %", 100.0 * pressure));
+    }
+    if !report.is_current {
+        text.push_str(&format!(", too old: {} ago", time(report.age_seconds)));
+    }
+    text
 }
 
 fn refusals(state: &State, most: usize) -> String {

@@ -26,7 +26,7 @@ use suimon_message::{headers, signals};
 use suimon_model::RouteId;
 use suimon_params::OnClientDisconnect;
 use suimon_routes::{Class, TableSlot};
-use suimon_upstream::{Blame, RequestClient, RequestHead, UpstreamError, UpstreamErrorKind};
+use suimon_upstream::{Blame, NodePin, RequestClient, RequestHead, UpstreamError, UpstreamErrorKind};
 use suimon_waiting_room::WaitingRoom;
 
 /// A page that takes at least this long begins with the limit that it had in `other`: to find one
@@ -163,6 +163,11 @@ impl Core {
         let head = RequestHead::of(parts, connection.peer().forwarding(), client);
         let head = head.of_route(context.class.route());
         let head = if slot.is_none() { head.ungated() } else { head };
+        let pin = upstream.pins_connections().then(|| NodePin(Arc::clone(connection.memo())));
+        let head = match pin {
+            Some(pin) => head.pinned(pin),
+            None => head,
+        };
         let sending = upstream.send(head, body, None);
         let mut exchange = Exchange::new(Arc::clone(&self.backend), sending, slot, tally, awaits);
         let head = tokio::select! {

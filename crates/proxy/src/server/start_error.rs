@@ -5,6 +5,7 @@ use std::{error, fmt, io};
 use suimon_identity::keys::KeysError;
 use suimon_store::lines::StoredError;
 use suimon_store::recorder::RecordError;
+use suimon_upstream::report_keys::ReportKeysError;
 
 /// Why a proxy did not start.
 #[derive(Debug)]
@@ -15,6 +16,10 @@ pub enum StartError {
     Listen(SocketAddr, io::Error),
     /// Certificate or key that cannot be used, as a sentence.
     Tls(String),
+    /// The UDP address for load reports cannot be had.
+    LoadReports(SocketAddr, io::Error),
+    /// The file of keys that load reports are sealed with.
+    LoadReportKeys(ReportKeysError),
     /// The file of signing keys.
     Keys(KeysError),
     /// The recording.
@@ -44,6 +49,11 @@ impl fmt::Display for StartError {
                     _ => f.write_str("choose another address"),
                 }
             }
+            StartError::LoadReports(address, error) => write!(
+                f,
+                "load reports cannot be listened for on {address} (UDP): {error}; name another address in upstream.load_reports.listen"
+            ),
+            StartError::LoadReportKeys(error) => error.fmt(f),
             StartError::Keys(error) => error.fmt(f),
             StartError::Record(error) => error.fmt(f),
             StartError::WaitingRoom(error) => error.fmt(f),
@@ -54,7 +64,8 @@ impl fmt::Display for StartError {
 impl error::Error for StartError {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {
-            StartError::Listen(_, error) => Some(error),
+            StartError::Listen(_, error) | StartError::LoadReports(_, error) => Some(error),
+            StartError::LoadReportKeys(error) => Some(error),
             StartError::Keys(error) => Some(error),
             StartError::Record(error) => Some(error),
             StartError::WaitingRoom(error) => Some(error),

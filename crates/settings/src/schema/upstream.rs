@@ -2,9 +2,11 @@
 
 use super::DefaultValue::{Is, Unset};
 use super::{DAY, Form, HOUR, KIB, MIB, MINUTE, SECOND, Section, key};
-use crate::shape::Shape::{Count, Flag, Host, List, Node, Path, Size, Text, Time, UrlPath, Word};
+use crate::shape::Shape::{
+    AddressOrOff, Count, Flag, Host, List, Node, Path, Size, Text, Time, UrlPath, Word,
+};
 use suimon_params::OnClientDisconnect;
-use suimon_params::upstream::Protocol;
+use suimon_params::upstream::{Balance, Protocol};
 
 pub(super) const UPSTREAM: Section = Section {
     path: "upstream",
@@ -22,6 +24,12 @@ pub(super) const UPSTREAM: Section = Section {
             Word(Protocol::CHOICES),
             Is("\"http1\""),
             "Protocol towards the nodes; those with fastcgi: speak FastCGI.",
+        ),
+        key(
+            "balance",
+            Word(Balance::CHOICES),
+            Is("\"shares\""),
+            "How a node is chosen among several. \"reported\" and \"paper\" need [upstream.load_reports], and go by shares while a node has no recent report.",
         ),
         key(
             "on_client_disconnect",
@@ -112,6 +120,38 @@ pub(super) const UPSTREAM_EJECTION: Section = Section {
             "Length of the first ejection; doubled each time the node fails again right after its return.",
         ),
         key("max", Time(100, DAY), Is("\"1m\""), "Longest ejection."),
+    ],
+};
+
+pub(super) const UPSTREAM_LOAD_REPORTS: Section = Section {
+    path: "upstream.load_reports",
+    form: Form::Table,
+    doc: "The load that nodes report: see docs/agent.md.",
+    keys: &[
+        key(
+            "listen",
+            AddressOrOff,
+            Is("\"off\""),
+            "UDP address that `suimon agent` on the nodes sends its load reports to.",
+        ),
+        key(
+            "keys",
+            Path,
+            Unset { means: "needed with listen", example: "\"/etc/suimon/agent.keys\"" },
+            "File of the keys that reports are sealed with, the same as on the nodes; `suimon agent --new-key FILE` makes one. Who can read it can report for every node.",
+        ),
+        key(
+            "clock_skew_max",
+            Time(100, HOUR),
+            Is("\"10s\""),
+            "How far the clocks of gateway and nodes may be apart when an agent is heard for the first time. Recordings of reports that are older are refused then.",
+        ),
+        key(
+            "orca",
+            Flag,
+            Is("false"),
+            "Whether load reports in responses (ORCA: the headers endpoint-load-metrics and endpoint-load-metrics-bin) are read. They are then taken out, so that clients do not see them; else they are passed on.",
+        ),
     ],
 };
 

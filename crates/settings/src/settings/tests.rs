@@ -12,6 +12,34 @@ fn faults(text: &str) -> String {
 }
 
 #[test]
+fn load_that_nodes_report_is_taken_where_it_is_asked_for() {
+    let upstream = |text: &str| parse(text).proxy.upstream;
+    let off = upstream("");
+    assert_eq!((off.balance, off.load_reports), (Balance::Shares, LoadReportParams::default()));
+    let on = upstream(
+        "[upstream]\nbalance = \"reported\"\n[upstream.load_reports]\nlisten = \"10.0.0.1:8002\"\nkeys = \"/k\"\n",
+    );
+    assert_eq!(on.balance, Balance::Reported);
+    assert_eq!(on.load_reports.listen, Some("10.0.0.1:8002".parse().unwrap()));
+    assert_eq!(on.load_reports.keys_file.as_deref(), Some(Path::new("/k")));
+    assert_eq!((on.load_reports.clock_skew_max, on.load_reports.orca), (Duration::from_secs(10), false));
+    let orca = upstream("[upstream]\nbalance = \"reported\"\n[upstream.load_reports]\norca = true\n");
+    assert!(orca.load_reports.orca && orca.load_reports.listen.is_none());
+    for (text, fault) in [
+        ("[upstream]\nbalance = \"reported\"", "upstream.balance = \"reported\": must be \"shares\", or"),
+        (
+            "[upstream]\nbalance = \"paper\"\n[upstream.load_reports]\norca = true",
+            "upstream.balance = \"paper\": must be \"shares\", or",
+        ),
+        ("[upstream.load_reports]\nlisten = \"127.0.0.1:8002\"", "upstream.load_reports.keys"),
+        ("[upstream]\nbalance = \"random\"", "must be \"shares\", \"reported\" or \"paper\""),
+    ] {
+        let faults = Settings::parse("test", text).unwrap_err().to_string();
+        assert!(faults.contains(fault), "{text}: {faults}");
+    }
+}
+
+#[test]
 fn the_defaults_are_those_of_the_rooms() {
     let mut settings = Settings::default();
     settings.proxy.gate.cores = suimon_gate::Params::default().cores;
