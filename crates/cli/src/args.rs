@@ -1,7 +1,9 @@
 //! The command line of `suimon`, with its help texts.
 
+mod agent;
 mod pool;
 
+pub(crate) use agent::Agent;
 pub(crate) use pool::{Pool, PoolCommand, PoolOf, Workers};
 
 use crate::demo::Demo;
@@ -51,6 +53,8 @@ pub(crate) enum Command {
     WaitingRoom(WaitingRoom),
     /// Show or command the pools of workers of a running gateway.
     Pool(Pool),
+    /// Run on a node: report its load to gateways, and answer HAProxy's agent-check.
+    Agent(Agent),
     /// Play visitors over real HTTP and report what they experience.
     Crowd(Crowd),
     /// Load a site to find how much each of two services slows down as load rises.

@@ -4,6 +4,7 @@
 //! error the progress. Exit codes: 0 done, and everything checked holds; 1 something does not hold
 //! or failed while running; 2 wrong usage or settings.
 
+mod agent;
 mod args;
 mod check;
 mod crowd;
@@ -44,6 +45,7 @@ pub fn main() -> ExitCode {
         Command::Status(args) => with_runtime(status::run(&args)),
         Command::WaitingRoom(args) => with_runtime(waiting_room::run(&args)),
         Command::Pool(args) => with_runtime(pool::run(&args)),
+        Command::Agent(args) => agent::run(&args),
         Command::Crowd(args) => crowd::run(&args),
         Command::Profile(args) => profile::run(&args),
         Command::Sim(args) => sim::run(&args),
