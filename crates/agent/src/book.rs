@@ -24,8 +24,9 @@
 //!   useless.
 //!
 //! So the *guarantee* is: while genuine reports come through, no report counts that is older than
-//! three periods. Who holds back all reports of a node, and does so from the moment the agent or the
-//! gateway starts, can make its load look newer than it is by `clock_skew_max`, and by no more.
+//! three periods. Who holds back all reports of a node from the moment the agent or the gateway starts,
+//! or for twice `clock_skew_max` (see below), can make its load look newer than it is by
+//! `clock_skew_max`, and by no more.
 //!
 //! # What must not stay refused for ever
 //!
@@ -91,7 +92,7 @@ pub struct Accepted {
     pub name: String,
     /// What it reports.
     pub load: Load,
-    /// By how much it was slower on its way than the fastest report.
+    /// By how much it was slower on its way than the fastest report: so much older it is than it would be.
     pub delay: Duration,
 }
 
