@@ -114,7 +114,14 @@ async fn tell(args: &Agent, names: Vec<String>) -> Exit {
             // A tick that is a little late does not put off all that follow.
             due = (due + args.every).max(now);
             let load = measure.load(args.every);
-            sender.send(load).await;
+            match load {
+                Some(load) => sender.send(load).await,
+                // Once, until it is known again.
+                None if told.borrow().is_some() => {
+                    eprintln!("{}: cannot be read any more: nothing is reported", measure.path().display());
+                }
+                None => {}
+            }
             told.send_replace(load);
         }
     };

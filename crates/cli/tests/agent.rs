@@ -437,6 +437,35 @@ fn the_load_is_answered_over_http_as_json_and_in_the_header() {
 }
 
 #[test]
+fn a_load_that_cannot_be_read_any_more_is_not_told() {
+    let place = Place::new();
+    let machine = place.machine("a", 3);
+    let proc = machine.proc.to_str().unwrap();
+    let agent = Running::start(&[
+        "agent",
+        "--http",
+        "127.0.0.1:0",
+        "--agent-check",
+        "127.0.0.1:0",
+        "--processors",
+        "1",
+        "--proc",
+        proc,
+    ]);
+    let line = agent.wait_out("answers agent-check on ");
+    let checked = line.rsplit(' ').next().unwrap();
+    let address = address_in(&agent.wait_out("answers http://").replace("/load", " "));
+    assert_eq!(get(address, "/load").0, 200);
+    fs::remove_file(machine.proc.join("loadavg")).unwrap();
+    agent.wait_err("cannot be read any more");
+    until("it is not known", || get(address, "/load").0 == 503);
+    assert_eq!(told(checked, b""), "\n", "HAProxy keeps the weight that it has");
+    machine.runs(1);
+    until("it is known again", || get(address, "/load").0 == 200);
+    agent.finish();
+}
+
+#[test]
 fn the_real_load_of_this_machine_is_reported() {
     let agent = Running::start(&["agent", "--http", "127.0.0.1:0"]);
     let address = address_in(&agent.wait_out("answers http://").replace("/load", " "));

@@ -31,25 +31,27 @@ const PATH: &str = "/load";
 /// What answers are made of.
 #[derive(Clone)]
 pub(super) struct Answers {
-    pub(super) load: watch::Receiver<Load>,
+    /// `None`: it is not known.
+    pub(super) load: watch::Receiver<Option<Load>>,
     /// While this file exists, HAProxy is told to drain.
     pub(super) drain: Option<PathBuf>,
 }
 
 impl Answers {
+    /// Returns the line for HAProxy. Without a load it says nothing of the weight, which then stays.
     fn agent_check(&self) -> AgentReply {
         let load = *self.load.borrow();
         // Without a file it is nobody's word but that of HAProxy's operator.
         let admin = self.drain.as_ref().map(|file| if file.exists() { Admin::Drain } else { Admin::Ready });
         AgentReply {
             admin,
-            weight_percent: Some(weight_percent(load.mean_1s() / f64::from(load.processors))),
+            weight_percent: load.map(|load| weight_percent(load.mean_1s() / f64::from(load.processors))),
             ..AgentReply::default()
         }
     }
 
-    fn orca(&self) -> OrcaReport {
-        orca(&self.load.borrow())
+    fn orca(&self) -> Option<OrcaReport> {
+        self.load.borrow().as_ref().map(orca)
     }
 }
 
@@ -157,7 +159,9 @@ fn respond(answers: &Answers, method: &Method, path: &str) -> Response<Full<Byte
         response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         return response;
     }
-    let report = answers.orca();
+    let Some(report) = answers.orca() else {
+        return text(StatusCode::SERVICE_UNAVAILABLE, "the load is not known\n");
+    };
     let mut response = Response::new(Full::new(Bytes::from(report.to_json() + "\n")));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -14,6 +14,8 @@ use suimon_agent::samples::{PAST, Samples};
 const PRESSURE_EVERY: Duration = Duration::from_millis(100);
 /// Looks at pressure that are kept: a second, and the one before it.
 const PRESSURES_MAX: usize = 11;
+/// A run queue that was not read for so long is not known any more.
+const KNOWN_FOR: Duration = Duration::from_secs(1);
 /// The processors that are online.
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 
@@ -25,6 +27,7 @@ pub(super) struct Measure {
     processors: u16,
     origin: Instant,
     samples: Samples,
+    looked: Instant,
     /// For how long some task had waited for a processor, in microseconds, and when.
     waited: VecDeque<(Instant, u64)>,
 }
@@ -54,10 +57,16 @@ impl Measure {
             loadavg,
             origin: Instant::now(),
             samples: Samples::default(),
+            looked: Instant::now(),
             waited: VecDeque::new(),
         };
         measure.look();
         Ok(measure)
+    }
+
+    /// Returns the file with the run queue.
+    pub(super) fn path(&self) -> &Path {
+        &self.loadavg
     }
 
     /// Looks at the run queue, and at pressure if it is time. What cannot be read now is left out.
@@ -67,6 +76,7 @@ impl Measure {
             // The one that reads the file is among them.
             let others = tasks.saturating_sub(1).min(RUN_QUEUE_MAX);
             self.samples.push(suimon_model::Instant::ORIGIN + (now - self.origin), others);
+            self.looked = now;
         }
         let is_due = self.waited.back().is_none_or(|(at, _)| now - *at >= PRESSURE_EVERY);
         if is_due && let Some(waited) = read(&self.pressure).ok().and_then(|text| procfs::waited_us(&text)) {
@@ -77,10 +87,14 @@ impl Measure {
         }
     }
 
-    /// Returns the load; the next one will be asked for after `every`.
-    pub(super) fn load(&self, every: Duration) -> Load {
+    /// Returns the load; the next one will be asked for after `every`. `None`: the run queue could not be
+    /// read for some time, so it is not known.
+    pub(super) fn load(&self, every: Duration) -> Option<Load> {
+        if self.looked.elapsed() > KNOWN_FOR {
+            return None;
+        }
         let in_flight = self.in_flight.as_ref().and_then(|path| read(path).ok());
-        Load {
+        Some(Load {
             every: Duration::from_micros(u64::try_from(every.as_micros()).unwrap_or(u64::MAX)),
             run_queue: self.samples.last(),
             mean_100ms_milli: self.samples.mean_milli(Duration::from_millis(100)),
@@ -88,7 +102,7 @@ impl Measure {
             pressure: self.pressure(),
             in_flight: in_flight.and_then(|text| procfs::in_flight(&text)),
             processors: self.processors,
-        }
+        })
     }
 
     /// Returns the share of about the past second for which some task waited, in hundredths of a per
