@@ -21,6 +21,7 @@ const CRATES: [&str; 17] = [
     "fleet",
     "gate",
     "identity",
+    "kubernetes",
     "line",
     "message",
     "params",

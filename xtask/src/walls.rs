@@ -235,6 +235,12 @@ const CRATES: &[Crate] = &[
         others: Others::AnyBut(&["hyper", "axum", "clap"]),
     },
     Crate {
+        name: "suimon-kubernetes",
+        knows: &["suimon-model"],
+        tests_know: &[],
+        others: Others::AnyBut(&["axum", "clap", "toml"]),
+    },
+    Crate {
         name: "suimon-process",
         knows: &[],
         tests_know: &[],
