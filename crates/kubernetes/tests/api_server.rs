@@ -119,7 +119,10 @@ async fn a_workload_that_a_scaled_object_scales_is_refused_at_the_start() {
         },
     });
     kubectl(&["apply", "-f", "-"], Some(&definition)).unwrap();
-    kubectl(&["wait", "--for=condition=established", "crd/scaledobjects.keda.sh"], None).unwrap();
+    let end = Instant::now() + LONG;
+    while kubectl(&["get", "scaledobjects.keda.sh"], None).is_err() {
+        assert!(Instant::now() < end, "no such kind");
+    }
     let namespace = Namespace::with_shop(2);
     namespace.apply(&json!({
         "apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": { "name": "by-queue" },
