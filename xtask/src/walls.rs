@@ -230,13 +230,13 @@ const CRATES: &[Crate] = &[
     },
     Crate {
         name: "suimon-cluster",
-        knows: &["suimon-fleet", "suimon-model", "suimon-params", "suimon-process"],
+        knows: &["suimon-fleet", "suimon-kubernetes", "suimon-model", "suimon-params", "suimon-process"],
         tests_know: &[],
         others: Others::AnyBut(&["hyper", "axum", "clap"]),
     },
     Crate {
         name: "suimon-kubernetes",
-        knows: &["suimon-model"],
+        knows: &["suimon-model", "suimon-params"],
         tests_know: &[],
         others: Others::AnyBut(&["axum", "clap", "toml"]),
     },

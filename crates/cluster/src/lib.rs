@@ -5,18 +5,23 @@
 //!
 //! - [`Observe`]: nobody starts any; the number is only published.
 //! - [`Processes`]: processes of this machine, started and ended by the gateway.
-//! - [`Hook`]: a program of the operator starts and ends them.
+//! - [`Hook`]: a program of the operator starts and ends them;
+//! - `Kubernetes`, with the feature of that name: Kubernetes does, as the gateway orders, or as KEDA asks.
 //!
-//! The last two share the life of nodes (`manager`), which is decided by `suimon_fleet::lifecycle`. All
+//! `Processes` and `Hook` share the life of nodes (`manager`), which is decided by `suimon_fleet::lifecycle`. All
 //! pass the same contract tests.
 
 mod hook;
+#[cfg(feature = "kubernetes")]
+mod kubernetes;
 mod manager;
 mod observe;
 mod processes;
 mod ready;
 
 pub use hook::Hook;
+#[cfg(feature = "kubernetes")]
+pub use kubernetes::Kubernetes;
 pub use observe::Observe;
 pub use processes::Processes;
 
@@ -112,6 +117,34 @@ pub fn provider(params: &NodesParams) -> Box<dyn Provider> {
         ProviderParams::Observe => Box::new(Observe),
         ProviderParams::Processes(params) => Box::new(Processes::new(params.clone(), lifecycle)),
         ProviderParams::Command(params) => Box::new(Hook::new(params.clone(), lifecycle)),
+        #[cfg(feature = "kubernetes")]
+        ProviderParams::Kubernetes(params) => Box::new(Kubernetes::new(params.clone())),
+        #[cfg(not(feature = "kubernetes"))]
+        ProviderParams::Kubernetes(_) => Box::new(Absent),
+    }
+}
+
+/// What stands in for Kubernetes where it was left out.
+#[cfg(not(feature = "kubernetes"))]
+#[derive(Clone, Copy, Debug)]
+struct Absent;
+
+#[cfg(not(feature = "kubernetes"))]
+impl Provider for Absent {
+    fn name(&self) -> &'static str {
+        "kubernetes"
+    }
+
+    fn begin(self: Box<Self>, wanted: u32) -> Provided {
+        let trouble = "this suimon was built without Kubernetes: build it with --features kubernetes";
+        tracing::error!("{trouble}");
+        begin(wanted, |mut wires| async move {
+            wires.view.send_modify(|view| {
+                view.trouble = Some(trouble.to_owned());
+                view.found = Some(0);
+            });
+            while wires.wanted.changed().await.is_ok() {}
+        })
     }
 }
 

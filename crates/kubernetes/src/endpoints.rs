@@ -129,6 +129,12 @@ impl Directory {
         self.tell()
     }
 
+    /// Returns how many nodes that were told of are ready.
+    pub(crate) fn ready(&self) -> u32 {
+        let ready = self.told.values().filter(|(_, standing)| *standing == Standing::Ready).count();
+        u32::try_from(ready).unwrap_or(u32::MAX)
+    }
+
     /// Returns what is amiss with what the slices say, if anything is.
     pub(crate) fn complaint(&self, service: &str, port: &str) -> Option<String> {
         if self.slices.is_empty() {

@@ -23,6 +23,8 @@ pub enum Event {
         /// Where it listened.
         address: SocketAddr,
     },
+    /// All nodes that there are have been told of for the first time; so many are ready.
+    Found(u32),
     /// Nodes cannot be found or ordered: why, and what to do about it.
     Trouble(String),
     /// The trouble is over.

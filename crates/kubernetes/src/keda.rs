@@ -6,7 +6,6 @@ pub mod contract;
 mod published;
 mod service;
 
-use crate::params::KedaParams;
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -16,6 +15,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use suimon_params::kubernetes::KedaParams;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -57,11 +57,10 @@ impl Keda {
         self.listener.local_addr()
     }
 
-    /// Answers until the sender of `wanted` is gone. The number that `wanted` has at the start is not told: until it is
-    /// sent anew, the scaler says that it is unavailable, and KEDA leaves the replicas as they are.
-    pub async fn run(self, mut wanted: watch::Receiver<u32>) {
-        let (publish, known) = watch::channel(None);
-        let scaler = Scaler { metric: self.metric, zero: self.zero, wanted: known };
+    /// Answers until the sender of `wanted` is gone. While that is `None`, the scaler says that it is unavailable, and
+    /// KEDA leaves the replicas as they are.
+    pub async fn run(self, mut wanted: watch::Receiver<Option<u32>>) {
+        let scaler = Scaler { metric: self.metric, zero: self.zero, wanted: wanted.clone() };
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         let mut connections = JoinSet::new();
         loop {
@@ -70,7 +69,6 @@ impl Keda {
                     if changed.is_err() {
                         return;
                     }
-                    publish.send_replace(Some(*wanted.borrow_and_update()));
                 }
                 accepted = self.listener.accept() => match accepted {
                     Ok((stream, _)) => {

@@ -3,13 +3,14 @@
 use crate::contact::{Backoff, Topic};
 use crate::election::{DURATION, Election, Move, PERIOD, Record};
 use crate::owners::{Owner, autoscaler, scaled_object};
-use crate::scale::{Scaling, Seen, Step};
+use crate::scale::{Scaling, Seen, Step, Wanted};
 use crate::session::{Fault, Session, Unheard, answer};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{ListParams, ObjectMeta, PostParams};
 use std::time::{Duration, Instant};
+use suimon_params::kubernetes::{ScaleParams, Target};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
@@ -38,8 +39,7 @@ impl From<Unheard> for Stop {
 ///
 /// # Errors
 /// The API server did not say.
-pub(crate) async fn owner(session: &Session) -> Result<Option<Owner>, Fault> {
-    let target = &session.params.target;
+pub(crate) async fn owner(session: &Session, target: &Target) -> Result<Option<Owner>, Fault> {
     let page = ListParams::default().limit(OWNERS_MAX);
     let autoscalers = session.by_name("autoscaling", "v2", "HorizontalPodAutoscaler");
     if let Some(owner) = autoscaler(&answer(autoscalers.list(&page)).await?.items, target) {
@@ -56,9 +56,9 @@ pub(crate) async fn owner(session: &Session) -> Result<Option<Owner>, Fault> {
 /// One gateway's part in the orders.
 pub(crate) struct Orders<'a> {
     session: &'a Session,
+    params: &'a ScaleParams,
     wanted: watch::Receiver<u32>,
-    /// The number, once one was told.
-    number: Option<u32>,
+    number: Wanted,
     election: Election,
     lease: Option<Lease>,
     scaling: Scaling,
@@ -69,11 +69,18 @@ pub(crate) struct Orders<'a> {
 
 impl<'a> Orders<'a> {
     /// Returns a part called `me`.
-    pub(crate) fn new(session: &'a Session, wanted: watch::Receiver<u32>, me: String) -> Self {
+    pub(crate) fn new(
+        session: &'a Session,
+        params: &'a ScaleParams,
+        wanted: watch::Receiver<u32>,
+        me: String,
+    ) -> Self {
+        let number = Wanted::AtLeast(*wanted.borrow());
         Orders {
             session,
+            params,
             wanted,
-            number: None,
+            number,
             election: Election::new(me),
             lease: None,
             scaling: Scaling::default(),
@@ -106,7 +113,7 @@ impl<'a> Orders<'a> {
                     if changed.is_err() {
                         break;
                     }
-                    self.number = Some(*self.wanted.borrow_and_update());
+                    self.number = Wanted::Exactly(*self.wanted.borrow_and_update());
                     self.looked = None;
                 }
             }
@@ -128,8 +135,8 @@ impl<'a> Orders<'a> {
         if self.is_due(self.alone, OWNERS) {
             let stop = |fault| Stop::Fault("list those who scale the workload", fault);
             self.alone = None;
-            let target = &self.session.params.target;
-            let refusal = owner(self.session).await.map_err(stop)?;
+            let target = &self.params.target;
+            let refusal = owner(self.session, target).await.map_err(stop)?;
             let refusal = refusal.map(|owner| owner.refusal(target, &self.session.namespace));
             let is_alone = refusal.is_none();
             self.session.about(Topic::Owner, refusal).await?;
@@ -150,7 +157,7 @@ impl<'a> Orders<'a> {
     async fn elect(&mut self) -> Result<(), Stop> {
         let stop = |fault| Stop::Fault("hold a Lease", fault);
         let leases = self.session.objects::<Lease>();
-        let name = &self.session.params.lease;
+        let name = &self.params.lease;
         let began = Instant::now();
         let read = match answer(leases.get(name)).await {
             Ok(lease) => Some(lease),
@@ -188,7 +195,7 @@ impl<'a> Orders<'a> {
     /// Looks at the number, and writes what is wanted.
     async fn scale(&mut self) -> Result<(), Stop> {
         for _ in 0..CONFLICTS_MAX {
-            let seen = match self.session.scale().await {
+            let seen = match self.session.scale(&self.params.target).await {
                 Ok(scale) => Seen {
                     replicas: scale
                         .spec
@@ -197,9 +204,9 @@ impl<'a> Orders<'a> {
                     version: scale.metadata.resource_version.unwrap_or_default(),
                 },
                 Err(Fault::Missing) => {
-                    let target = &self.session.params.target;
+                    let target = &self.params.target;
                     let sentence = format!(
-                        "there is no {} {} with a scale subresource in namespace {} ({}): check nodes.kubernetes.target",
+                        "there is no {} {} with a scale subresource in namespace {} ({}): check nodes.workload",
                         target.kind, target.name, self.session.namespace, target.api_version
                     );
                     self.session.about(Topic::Scale, Some(sentence)).await?;
@@ -215,7 +222,7 @@ impl<'a> Orders<'a> {
             if !self.election.is_leading(now) {
                 return Ok(());
             }
-            match self.session.write_scale(replicas, &version).await {
+            match self.session.write_scale(&self.params.target, replicas, &version).await {
                 Ok(()) => {
                     tracing::info!(from = seen.replicas, to = replicas, "replicas ordered");
                     self.scaling.wrote(replicas);
@@ -230,7 +237,7 @@ impl<'a> Orders<'a> {
     }
 
     fn fight(&self) -> String {
-        let target = &self.session.params.target;
+        let target = &self.params.target;
         let (kind, name, namespace) = (target.kind.to_lowercase(), &target.name, &self.session.namespace);
         format!(
             "somebody else changes the replicas of {} {name} again and again: find who \
@@ -251,7 +258,7 @@ impl<'a> Orders<'a> {
         }
         let leases = self.session.objects::<Lease>();
         // If it fails, it is free after its duration.
-        let _ = answer(leases.replace(&self.session.params.lease, &PostParams::default(), &lease)).await;
+        let _ = answer(leases.replace(&self.params.lease, &PostParams::default(), &lease)).await;
     }
 }
 

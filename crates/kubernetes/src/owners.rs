@@ -1,8 +1,8 @@
 //! Who else scales the workload: two masters of one number undo each other's work.
 
-use crate::params::Target;
 use kube::api::DynamicObject;
 use serde_json::Value;
+use suimon_params::kubernetes::Target;
 
 /// Somebody who scales the same workload.
 #[derive(Clone, PartialEq, Eq, Debug)]

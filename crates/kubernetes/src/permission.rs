@@ -1,6 +1,7 @@
 //! What the API server must allow us, and the rules that are missing.
 
-use crate::params::KubernetesParams;
+use kube::api::{ApiResource, GroupVersionKind};
+use suimon_params::kubernetes::{KubernetesParams, OrdersParams, ScaleParams};
 
 /// Verbs on one kind of object in the namespace.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -25,16 +26,19 @@ impl Need {
     }
 }
 
-/// Returns all that is needed; `plural`: that of the target.
-pub(crate) fn needs(params: &KubernetesParams, plural: &str) -> Vec<Need> {
-    vec![
-        Need::new("discovery.k8s.io", "endpointslices", &["list", "watch"]),
-        Need::new(params.target.group(), &format!("{plural}/scale"), &["get", "patch"])
-            .of(&params.target.name),
+/// Returns all that is needed.
+pub(crate) fn needs(params: &KubernetesParams) -> Vec<Need> {
+    let mut needs = vec![Need::new("discovery.k8s.io", "endpointslices", &["list", "watch"])];
+    let OrdersParams::Scale(ScaleParams { target, lease, .. }) = &params.orders else { return needs };
+    let kind = GroupVersionKind::gvk(target.group(), target.version(), &target.kind);
+    let plural = ApiResource::from_gvk(&kind).plural;
+    needs.extend([
+        Need::new(target.group(), &format!("{plural}/scale"), &["get", "patch"]).of(&target.name),
         Need::new("autoscaling", "horizontalpodautoscalers", &["list"]),
         Need::new("keda.sh", "scaledobjects", &["list"]),
-        Need::new("coordination.k8s.io", "leases", &["get", "create", "update"]).of(&params.lease),
-    ]
+        Need::new("coordination.k8s.io", "leases", &["get", "create", "update"]).of(lease),
+    ]);
+    needs
 }
 
 /// Returns a sentence that names each verb, resource, group and the namespace, and the rules to add to the Role.
@@ -67,7 +71,7 @@ fn rule(need: &Need) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::params::Target;
+    use suimon_params::kubernetes::{KedaParams, Target};
 
     #[test]
     fn a_missing_rule_is_named_with_verb_resource_group_and_namespace_and_can_be_pasted() {
@@ -80,15 +84,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_needed_follows_the_target() {
+    fn what_is_needed_follows_who_orders_and_what() {
         let mut params = KubernetesParams::of("shop");
-        params.target = Target {
+        let target = Target {
             api_version: "example.com/v1".to_string(),
             kind: "Box".to_string(),
             name: "shop".to_string(),
-            plural: None,
         };
-        let needs = needs(&params, "boxes");
-        assert!(needs.contains(&Need::new("example.com", "boxes/scale", &["get", "patch"]).of("shop")));
+        params.orders = OrdersParams::Scale(ScaleParams { target, lease: "x".to_string(), identity: None });
+        let scale = Need::new("example.com", "boxes/scale", &["get", "patch"]).of("shop");
+        assert!(needs(&params).contains(&scale));
+
+        params.orders = OrdersParams::Keda(KedaParams::at("127.0.0.1:0".parse().unwrap()));
+        assert_eq!(needs(&params), [Need::new("discovery.k8s.io", "endpointslices", &["list", "watch"])]);
     }
 }

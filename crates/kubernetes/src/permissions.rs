@@ -45,7 +45,7 @@ pub(crate) async fn follow(session: &Session) -> Unheard {
 /// Returns what is needed and not allowed.
 async fn missing(session: &Session) -> Result<Vec<Need>, Fault> {
     let mut missing = Vec::new();
-    for mut need in needs(&session.params, session.plural()) {
+    for mut need in needs(&session.params) {
         let mut denied = Vec::new();
         for verb in need.verbs {
             if !is_allowed(session, &need.group, &need.resource, need.name.as_deref(), verb).await? {

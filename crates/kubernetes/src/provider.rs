@@ -1,13 +1,13 @@
 //! The provider: finds the nodes, orders their number, and says what is amiss.
 
-use crate::contact::{Backoff, Topic};
 use crate::event::Event;
+use crate::keda::Keda;
 use crate::orders::{self, Orders};
-use crate::params::KubernetesParams;
 use crate::session::{Session, Unheard};
 use crate::{permissions, watching};
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
+use suimon_params::kubernetes::{KedaParams, KubernetesParams, OrdersParams, ScaleParams};
 use tokio::sync::{mpsc, watch};
 
 /// Why the provider does not start: a sentence with its remedy.
@@ -29,14 +29,29 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// Runs until the sender of `wanted` is gone or nobody takes `events`.
-///
-/// The number that `wanted` has at the start is not an order: nothing is written before it is sent anew, so that a
-/// gateway that has just started does not take away what there is.
+/// Asks, before anything begins, whether somebody else scales the workload. An API server that does not say so within
+/// seconds is no reason not to begin.
 ///
 /// # Errors
-/// There is no configuration, or a HorizontalPodAutoscaler or a ScaledObject scales the workload at the start. All else,
-/// such as an API server that is away or a Role that is too narrow, is an [`Event::Trouble`] until it is over.
+/// There is no configuration; or a HorizontalPodAutoscaler or a ScaledObject scales what the gateway is to scale.
+pub async fn check(params: KubernetesParams) -> Result<(), Refusal> {
+    let (nobody, _) = mpsc::channel(1);
+    let session = Session::begin(params, nobody, 0).await.map_err(Refusal::Configuration)?;
+    let OrdersParams::Scale(ScaleParams { target, .. }) = &session.params.orders else { return Ok(()) };
+    match orders::owner(&session, target).await {
+        Ok(Some(owner)) => Err(Refusal::Owned(owner.refusal(target, &session.namespace))),
+        Ok(None) | Err(_) => Ok(()),
+    }
+}
+
+/// Runs until the sender of `wanted` is gone or nobody takes `events`.
+///
+/// The number that `wanted` has at the start is a floor: a gateway that has just started takes away nothing of what there
+/// is before it is told a number.
+///
+/// # Errors
+/// There is no configuration, or KEDA's port cannot be bound. All else, such as an API server that is away, a Role that
+/// is too narrow or somebody else who scales the workload, is an [`Event::Trouble`] until it is over.
 pub async fn run(
     params: KubernetesParams,
     wanted: watch::Receiver<u32>,
@@ -44,42 +59,63 @@ pub async fn run(
 ) -> Result<(), Refusal> {
     let moment = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     let seed = u64::try_from(moment % u128::from(u64::MAX)).unwrap_or_default();
-    let me = params.identity.clone().unwrap_or_else(|| identity(seed));
+    let orders = params.orders.clone();
     let session = Session::begin(params, events, seed).await.map_err(Refusal::Configuration)?;
-
-    // Who has lost its listener has nothing more to do.
-    let talk = async {
-        let orders = async {
-            begin(&session).await?;
-            Orders::new(&session, wanted, me).follow().await;
-            Ok(())
-        };
-        tokio::select! {
-            ended = orders => ended,
-            Unheard = watching::follow(&session) => Ok(()),
-            Unheard = permissions::follow(&session) => Ok(()),
+    let order = async {
+        match &orders {
+            OrdersParams::Scale(params) => {
+                scale(&session, params, wanted, seed).await;
+                Ok(())
+            }
+            OrdersParams::Keda(params) => publish(&session, params, wanted).await,
         }
     };
-    talk.await
+    // Who has lost its listener has nothing more to do.
+    tokio::select! {
+        ended = order => ended,
+        Unheard = watching::follow(&session) => Ok(()),
+        Unheard = permissions::follow(&session) => Ok(()),
+    }
 }
 
-/// Waits until it is known who scales the workload.
-async fn begin(session: &Session) -> Result<(), Refusal> {
-    let mut backoff = Backoff::default();
-    loop {
-        let fault = match orders::owner(session).await {
-            Ok(None) => return Ok(()),
-            Ok(Some(owner)) => {
-                return Err(Refusal::Owned(owner.refusal(&session.params.target, &session.namespace)));
+/// Scales the workload, as long as nobody else does.
+async fn scale(session: &Session, params: &ScaleParams, wanted: watch::Receiver<u32>, seed: u64) {
+    let me = params.identity.clone().unwrap_or_else(|| identity(seed));
+    Orders::new(session, params, wanted, me).follow().await;
+}
+
+/// Tells KEDA the number: what is wanted, and before that, what is there.
+async fn publish(
+    session: &Session,
+    params: &KedaParams,
+    mut wanted: watch::Receiver<u32>,
+) -> Result<(), Refusal> {
+    let address = params.listen;
+    let keda = Keda::bind(params.clone()).await.map_err(|error| {
+        Refusal::Configuration(format!(
+            "the scaler for KEDA cannot listen at {address}: {error}: choose another nodes.listen"
+        ))
+    })?;
+    let (number, told) = watch::channel(None);
+    let forward = async {
+        let mut found = session.found.subscribe();
+        tokio::select! {
+            Ok(found) = found.wait_for(Option::is_some) => {
+                let least = *wanted.borrow();
+                number.send_replace(found.map(|found| found.max(least)));
             }
-            Err(fault) => fault,
-        };
-        let doing = "list those who scale the workload";
-        if session.failed(Topic::Owner, doing, &fault).await.is_err() {
-            return Ok(());
+            Ok(()) = wanted.changed() => wanted.mark_changed(),
+            else => return,
         }
-        tokio::time::sleep(backoff.after_failure(session.chance())).await;
+        while wanted.changed().await.is_ok() {
+            number.send_replace(Some(*wanted.borrow_and_update()));
+        }
+    };
+    tokio::select! {
+        () = keda.run(told) => {}
+        () = forward => {}
     }
+    Ok(())
 }
 
 /// Returns the name of this gateway among others: the pod's, and a number, as a container may be started anew in it.

@@ -1,7 +1,8 @@
 //! How many replicas are written, and when somebody else writes them, too.
 //!
 //! The number that is wanted is a level: whatever the workload has is compared with it, at each look, and written if it
-//! differs. Nothing is written before the first number is wanted: a gateway that has just started knows nothing.
+//! differs. The number that a gateway begins with is a floor: it has just started and knows nothing, so it adds what is
+//! short of it and takes nothing away before it is told a number.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -20,10 +21,19 @@ pub(crate) struct Seen {
     pub(crate) version: String,
 }
 
+/// What is wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Wanted {
+    /// This number or more.
+    AtLeast(u32),
+    /// This number.
+    Exactly(u32),
+}
+
 /// What is to be done.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
-    /// It has what is wanted, or nothing is wanted yet.
+    /// It has what is wanted.
     Keep,
     /// This number, if the workload still has this version.
     Write {
@@ -44,7 +54,7 @@ pub(crate) struct Scaling {
 
 impl Scaling {
     /// Returns what is to be done about what was seen.
-    pub(crate) fn look(&mut self, now: Instant, wanted: Option<u32>, seen: &Seen) -> Step {
+    pub(crate) fn look(&mut self, now: Instant, wanted: Wanted, seen: &Seen) -> Step {
         if self.written.is_some_and(|written| written != seen.replicas) {
             self.written = Some(seen.replicas);
             self.changes.push_back(now);
@@ -52,12 +62,14 @@ impl Scaling {
                 self.changes.pop_front();
             }
         }
-        match wanted {
-            Some(wanted) if wanted != seen.replicas => {
-                Step::Write { replicas: wanted, version: seen.version.clone() }
-            }
-            _ => Step::Keep,
+        let replicas = match wanted {
+            Wanted::AtLeast(least) => seen.replicas.max(least),
+            Wanted::Exactly(wanted) => wanted,
+        };
+        if replicas == seen.replicas {
+            return Step::Keep;
         }
+        Step::Write { replicas, version: seen.version.clone() }
     }
 
     /// Learns that this number was written.
@@ -79,6 +91,7 @@ impl Scaling {
 
 #[cfg(test)]
 mod tests {
+    use super::Wanted::{AtLeast, Exactly};
     use super::*;
 
     fn seen(replicas: u32) -> Seen {
@@ -89,20 +102,25 @@ mod tests {
     fn the_number_is_written_where_it_differs_with_the_version_it_was_compared_with() {
         let mut scaling = Scaling::default();
         let now = Instant::now();
-        assert_eq!(scaling.look(now, Some(3), &seen(3)), Step::Keep);
+        assert_eq!(scaling.look(now, Exactly(3), &seen(3)), Step::Keep);
         assert_eq!(
-            scaling.look(now, Some(5), &seen(3)),
+            scaling.look(now, Exactly(5), &seen(3)),
             Step::Write { replicas: 5, version: "v3".to_string() }
         );
         assert_eq!(
-            scaling.look(now, Some(0), &seen(3)),
+            scaling.look(now, Exactly(0), &seen(3)),
             Step::Write { replicas: 0, version: "v3".to_string() }
         );
     }
 
     #[test]
-    fn nothing_is_written_before_something_is_wanted() {
-        assert_eq!(Scaling::default().look(Instant::now(), None, &seen(7)), Step::Keep);
+    fn the_number_at_the_start_adds_and_takes_nothing_away() {
+        let now = Instant::now();
+        assert_eq!(Scaling::default().look(now, AtLeast(3), &seen(7)), Step::Keep);
+        assert_eq!(
+            Scaling::default().look(now, AtLeast(3), &seen(1)),
+            Step::Write { replicas: 3, version: "v1".to_string() }
+        );
     }
 
     #[test]
@@ -113,7 +131,7 @@ mod tests {
         for minute in 0..4 {
             scaling.wrote(5);
             let now = start + Duration::from_secs(60 * minute);
-            scaling.look(now, Some(5), &seen(2));
+            scaling.look(now, Exactly(5), &seen(2));
             fought.push(scaling.is_fight(now));
         }
         assert_eq!(fought, [false, false, true, true]);
@@ -128,7 +146,7 @@ mod tests {
         let now = Instant::now();
         scaling.wrote(5);
         for _ in 0..10 {
-            scaling.look(now, None, &seen(2));
+            scaling.look(now, AtLeast(0), &seen(2));
         }
         assert!(!scaling.is_fight(now));
     }

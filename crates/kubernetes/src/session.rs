@@ -3,7 +3,6 @@
 
 use crate::contact::{Topic, Troubles, Word};
 use crate::event::Event;
-use crate::params::KubernetesParams;
 use k8s_openapi::api::autoscaling::v1::Scale;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -13,7 +12,8 @@ use std::future::Future;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use suimon_model::Rng;
-use tokio::sync::{Notify, mpsc};
+use suimon_params::kubernetes::{KubernetesParams, Target};
+use tokio::sync::{Notify, mpsc, watch};
 
 /// How long an answer may take; an API server that takes longer is away.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -84,7 +84,6 @@ pub(crate) struct Session {
     /// Where everything is.
     pub(crate) namespace: String,
     pub(crate) params: KubernetesParams,
-    resource: ApiResource,
     troubles: Mutex<Troubles>,
     events: mpsc::Sender<Event>,
     /// What the API server said when it last forbade something.
@@ -92,6 +91,8 @@ pub(crate) struct Session {
     /// Wakes who looks at permissions.
     pub(crate) doubt: Notify,
     rng: Mutex<Rng>,
+    /// How many nodes were ready when they were listed first.
+    pub(crate) found: watch::Sender<Option<u32>>,
 }
 
 impl Session {
@@ -130,28 +131,17 @@ impl Session {
         let namespace = params.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
         let client = Client::try_from(config)
             .map_err(|error| format!("no client for the API server can be made: {}", chain(&error)))?;
-        let target = &params.target;
-        let kind = GroupVersionKind::gvk(target.group(), target.version(), &target.kind);
-        let resource = match &target.plural {
-            Some(plural) => ApiResource::from_gvk_with_plural(&kind, plural),
-            None => ApiResource::from_gvk(&kind),
-        };
         Ok(Session {
             client,
             namespace,
             params,
-            resource,
             troubles: Mutex::default(),
             events,
             forbidden: Mutex::default(),
             doubt: Notify::new(),
             rng: Mutex::new(Rng::new(seed)),
+            found: watch::channel(None).0,
         })
-    }
-
-    /// Returns the plural of the target's kind.
-    pub(crate) fn plural(&self) -> &str {
-        &self.resource.plural
     }
 
     /// Returns the door to objects of a kind in the namespace.
@@ -179,23 +169,27 @@ impl Session {
     }
 
     /// Returns how the workload is scaled.
-    pub(crate) async fn scale(&self) -> Result<Scale, Fault> {
-        let workloads: Api<DynamicObject> =
-            Api::namespaced_with(self.client.clone(), &self.namespace, &self.resource);
-        answer(workloads.get_scale(&self.params.target.name)).await
+    pub(crate) async fn scale(&self, target: &Target) -> Result<Scale, Fault> {
+        let workloads = self.by_name(target.group(), target.version(), &target.kind);
+        answer(workloads.get_scale(&target.name)).await
     }
 
     /// Writes the number of replicas, if the workload still has this version.
-    pub(crate) async fn write_scale(&self, replicas: u32, version: &str) -> Result<(), Fault> {
-        let workloads: Api<DynamicObject> =
-            Api::namespaced_with(self.client.clone(), &self.namespace, &self.resource);
+    pub(crate) async fn write_scale(
+        &self,
+        target: &Target,
+        replicas: u32,
+        version: &str,
+    ) -> Result<(), Fault> {
+        let workloads = self.by_name(target.group(), target.version(), &target.kind);
         let patch = serde_json::json!({
             "metadata": { "resourceVersion": version },
             "spec": { "replicas": replicas },
         });
         let patch = kube::api::Patch::Merge(patch);
-        let name = &self.params.target.name;
-        answer(workloads.patch_scale(name, &kube::api::PatchParams::default(), &patch)).await.map(drop)
+        answer(workloads.patch_scale(&target.name, &kube::api::PatchParams::default(), &patch))
+            .await
+            .map(drop)
     }
 
     /// Tells the gateway.

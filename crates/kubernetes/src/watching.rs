@@ -86,6 +86,11 @@ async fn list(session: &Session, directory: &mut Directory) -> Result<Turn, Unhe
     let all = found.iter().map(|slice| (name(slice), Slice::read(slice, port)));
     let changes = directory.replace(all);
     tell(session, directory, changes).await?;
+    let is_first = session.found.borrow().is_none();
+    if is_first {
+        session.tell(Event::Found(directory.ready())).await?;
+        session.found.send_replace(Some(directory.ready()));
+    }
     Ok(Turn::Go(version))
 }
 

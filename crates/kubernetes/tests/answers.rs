@@ -15,7 +15,9 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use suimon_kubernetes::{Event, KubernetesParams, run};
+use suimon_kubernetes::contract::{GetMetricsRequest, GetMetricsResponse, SERVICE};
+use suimon_kubernetes::{Event, run};
+use suimon_params::kubernetes::{KedaParams, KubernetesParams, OrdersParams};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
@@ -149,6 +151,10 @@ struct Provider {
 }
 
 async fn provider(script: &Shared) -> Provider {
+    provider_of(script, |_| {}).await
+}
+
+async fn provider_of(script: &Shared, change: impl FnOnce(&mut KubernetesParams)) -> Provider {
     let server = serve(Arc::clone(script)).await;
     let mut file = tempfile::NamedTempFile::new().unwrap();
     let config = json!({
@@ -160,6 +166,7 @@ async fn provider(script: &Shared) -> Provider {
     file.write_all(config.to_string().as_bytes()).unwrap();
     let mut params = KubernetesParams::of("shop");
     params.kubeconfig = Some(file.path().to_path_buf());
+    change(&mut params);
     let (wanted, told) = watch::channel(0);
     let (tell, events) = mpsc::channel(16);
     tokio::spawn(run(params, told, tell));
@@ -188,7 +195,13 @@ fn at(n: u8) -> SocketAddr {
 }
 
 async fn next(provider: &mut Provider) -> Event {
-    timeout(LONG, provider.events.recv()).await.expect("an event").expect("a provider that runs")
+    loop {
+        let event = timeout(LONG, provider.events.recv()).await.expect("an event");
+        match event.expect("a provider that runs") {
+            Event::Found(_) => {}
+            event => return event,
+        }
+    }
 }
 
 #[tokio::test]
@@ -256,4 +269,41 @@ async fn a_write_that_meets_a_change_by_somebody_else_is_made_again_for_the_new_
     .await
     .unwrap();
     assert_eq!(script.lock().unwrap().writes, ["100", "101", "102"]);
+}
+
+/// Asks the scaler until it knows.
+async fn keda_hears(address: SocketAddr) -> i64 {
+    let channel =
+        tonic::transport::Endpoint::from_shared(format!("http://{address}")).unwrap().connect_lazy();
+    let asked = async {
+        loop {
+            let mut client = tonic::client::Grpc::new(channel.clone());
+            if client.ready().await.is_err() {
+                continue;
+            }
+            let path = format!("/{SERVICE}/GetMetrics").parse().unwrap();
+            let codec = tonic_prost::ProstCodec::<GetMetricsRequest, GetMetricsResponse>::default();
+            let metric_name = "suimon-nodes-wanted".to_string();
+            let question = GetMetricsRequest { scaled_object_ref: None, metric_name };
+            if let Ok(answer) = client.unary(tonic::Request::new(question), path, codec).await {
+                return answer.into_inner().metric_values[0].metric_value;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(LONG, asked).await.expect("a number")
+}
+
+#[tokio::test]
+async fn before_a_number_is_told_keda_hears_what_there_is_and_then_the_number() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let script = Shared::default();
+    script.lock().unwrap().lists = VecDeque::from([list(10, &[1, 2, 3])]);
+    let keda = OrdersParams::Keda(KedaParams::at(address));
+    let provider = provider_of(&script, |params| params.orders = keda).await;
+    assert_eq!(keda_hears(address).await, 3);
+    provider.wanted.send(2).unwrap();
+    timeout(LONG, async { while keda_hears(address).await != 2 {} }).await.unwrap();
 }

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use std::fs;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
-use suimon_kubernetes::{Event, Refusal, Target};
+use suimon_kubernetes::{Event, Refusal, check};
+use suimon_params::kubernetes::{OrdersParams, Target};
 use tokio::time::timeout;
 
 fn ready(n: u8) -> Value {
@@ -45,7 +46,7 @@ async fn the_wanted_number_becomes_the_replicas_up_and_down_and_stays() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs scripts/test-kubernetes"]
-async fn nothing_is_written_before_a_number_is_wanted() {
+async fn at_the_start_nothing_is_taken_away() {
     let namespace = Namespace::with_shop(4);
     let provider = Provider::of(&namespace);
     // It holds the Lease, so it could.
@@ -80,7 +81,8 @@ async fn a_stateful_set_is_scaled_like_a_deployment() {
         { "apiGroups": ["apps"], "resources": ["statefulsets/scale"], "verbs": ["get", "patch"] } }]);
     namespace.kubectl(&["patch", "role", "suimon", "--type=json", "-p", &role.to_string()]).unwrap();
     let provider = Provider::start(&namespace, "gateway", "one", |params| {
-        params.target = Target { kind: "StatefulSet".to_string(), ..Target::deployment("shop") };
+        let OrdersParams::Scale(scale) = &mut params.orders else { panic!("not ours to order") };
+        scale.target = Target { kind: "StatefulSet".to_string(), ..Target::deployment("shop") };
     });
     provider.wanted.send(3).unwrap();
     let replicas = || namespace.kubectl(&["get", "statefulset", "shop", "-o", "jsonpath={.spec.replicas}"]);
@@ -95,12 +97,19 @@ async fn a_stateful_set_is_scaled_like_a_deployment() {
 async fn a_workload_that_an_autoscaler_scales_is_refused_at_the_start() {
     let namespace = Namespace::with_shop(2);
     namespace.apply(&namespace.autoscaler());
-    let provider = Provider::of(&namespace);
-    let refusal = timeout(LONG, provider.running).await.unwrap().unwrap().unwrap_err();
+    let refusal = check(cluster::params(&namespace, "gateway", "one")).await.unwrap_err();
     let Refusal::Owned(why) = &refusal else { panic!("{refusal}") };
     assert!(why.starts_with("HorizontalPodAutoscaler by-cpu scales Deployment shop in namespace"), "{why}");
     assert!(why.contains("delete it (kubectl -n "), "{why}");
+
+    // One that has begun nevertheless finds nodes, and orders nothing.
+    let mut provider = Provider::of(&namespace);
+    provider.wanted.send(5).unwrap();
+    provider.trouble("HorizontalPodAutoscaler by-cpu scales Deployment shop").await;
     assert_eq!(namespace.replicas(), 2);
+    namespace.kubectl(&["delete", "horizontalpodautoscaler", "by-cpu"]).unwrap();
+    assert_eq!(check(cluster::params(&namespace, "gateway", "one")).await, Ok(()));
+    namespace.until_replicas(5).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -128,8 +137,7 @@ async fn a_workload_that_a_scaled_object_scales_is_refused_at_the_start() {
         "apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": { "name": "by-queue" },
         "spec": { "scaleTargetRef": { "name": "shop" }, "triggers": [] },
     }));
-    let provider = Provider::of(&namespace);
-    let refusal = timeout(LONG, provider.running).await.unwrap().unwrap().unwrap_err();
+    let refusal = check(cluster::params(&namespace, "gateway", "one")).await.unwrap_err();
     assert!(refusal.to_string().starts_with("ScaledObject by-queue scales Deployment shop"), "{refusal}");
 }
 
@@ -271,6 +279,7 @@ async fn while_the_api_server_away_nothing_changes_and_afterwards_all_goes_on() 
     assert_eq!(provider.next_node().await, Event::Ready { address: at(1) });
     assert_eq!(provider.next_node().await, Event::Ready { address: at(2) });
     namespace.until_replicas(3).await;
+    while provider.events.try_recv().is_ok() {}
 
     fs::write(folder().join("hold"), "").unwrap();
     let server = fs::read_to_string(folder().join("apiserver.pid")).unwrap();

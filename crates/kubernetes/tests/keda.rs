@@ -6,10 +6,11 @@ use http::uri::PathAndQuery;
 use prost::Message;
 use std::net::SocketAddr;
 use std::time::Duration;
+use suimon_kubernetes::Keda;
 use suimon_kubernetes::contract::{
     GetMetricSpecResponse, GetMetricsRequest, GetMetricsResponse, IsActiveResponse, SERVICE, ScaledObjectRef,
 };
-use suimon_kubernetes::{Keda, KedaParams};
+use suimon_params::kubernetes::KedaParams;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -24,7 +25,7 @@ const LONG: Duration = Duration::from_secs(20);
 const A_MOMENT: Duration = Duration::from_millis(200);
 
 struct Scaler {
-    wanted: watch::Sender<u32>,
+    wanted: watch::Sender<Option<u32>>,
     address: SocketAddr,
     running: JoinHandle<()>,
 }
@@ -34,7 +35,7 @@ async fn scaler(zero: bool) -> Scaler {
 }
 
 async fn scaler_at(listen: SocketAddr, zero: bool) -> Scaler {
-    let (wanted, told) = watch::channel(0);
+    let (wanted, told) = watch::channel(None);
     let keda = Keda::bind(KedaParams { zero, ..KedaParams::at(listen) }).await.unwrap();
     let address = keda.address().unwrap();
     Scaler { wanted, address, running: tokio::spawn(keda.run(told)) }
@@ -101,7 +102,7 @@ async fn the_metric_is_the_wanted_number_for_one_replica_each() {
     assert_eq!(specs.metric_specs[0].metric_name, "suimon-nodes-wanted");
     assert_eq!((specs.metric_specs[0].target_size, specs.metric_specs[0].target_size_float), (1, 1.0));
 
-    scaler.wanted.send(7).unwrap();
+    scaler.wanted.send(Some(7)).unwrap();
     assert!((value(&channel).await - 7.0).abs() < f64::EPSILON);
 }
 
@@ -115,7 +116,7 @@ async fn before_a_number_is_known_nothing_is_said_of_it() {
     assert_eq!(active.unwrap_err().code(), Code::Unavailable);
     let mut news = activity(&channel).await;
     assert!(timeout(A_MOMENT, news.message()).await.is_err());
-    scaler.wanted.send(1).unwrap();
+    scaler.wanted.send(Some(1)).unwrap();
     assert!(timeout(LONG, news.message()).await.unwrap().unwrap().unwrap().result);
 }
 
@@ -123,7 +124,7 @@ async fn before_a_number_is_known_nothing_is_said_of_it() {
 async fn a_metric_or_a_method_that_is_not_there_is_said_to_be_missing() {
     let scaler = scaler(false).await;
     let channel = channel(scaler.address);
-    scaler.wanted.send(2).unwrap();
+    scaler.wanted.send(Some(2)).unwrap();
     let other = unary::<_, GetMetricsResponse>(&channel, "GetMetrics", metric("s0-nodes")).await.unwrap_err();
     assert_eq!(other.code(), Code::NotFound);
     assert!(other.message().contains("\"s0-nodes\", only \"suimon-nodes-wanted\""), "{other}");
@@ -135,16 +136,16 @@ async fn a_metric_or_a_method_that_is_not_there_is_said_to_be_missing() {
 async fn the_stream_stays_open_and_tells_each_change() {
     let scaler = scaler(true).await;
     let channel = channel(scaler.address);
-    scaler.wanted.send(3).unwrap();
+    scaler.wanted.send(Some(3)).unwrap();
     let mut news = activity(&channel).await;
     let mut next = async || timeout(LONG, news.message()).await.unwrap().unwrap().unwrap().result;
     assert!(next().await);
     // A number among others is no change.
-    scaler.wanted.send(4).unwrap();
+    scaler.wanted.send(Some(4)).unwrap();
     while value(&channel).await < 4.0 {}
-    scaler.wanted.send(0).unwrap();
+    scaler.wanted.send(Some(0)).unwrap();
     assert!(!next().await);
-    scaler.wanted.send(1).unwrap();
+    scaler.wanted.send(Some(1)).unwrap();
     assert!(next().await);
 }
 
@@ -152,7 +153,7 @@ async fn the_stream_stays_open_and_tells_each_change() {
 async fn the_last_node_stays_where_nobody_asked_for_none() {
     let scaler = scaler(false).await;
     let channel = channel(scaler.address);
-    scaler.wanted.send(0).unwrap();
+    scaler.wanted.send(Some(0)).unwrap();
     assert!((value(&channel).await - 1.0).abs() < f64::EPSILON);
     let active: IsActiveResponse = unary(&channel, "IsActive", ScaledObjectRef::default()).await.unwrap();
     assert!(active.result);
@@ -162,7 +163,7 @@ async fn the_last_node_stays_where_nobody_asked_for_none() {
 async fn a_client_comes_back_to_a_scaler_that_was_started_anew() {
     let first = scaler(false).await;
     let channel = channel(first.address);
-    first.wanted.send(3).unwrap();
+    first.wanted.send(Some(3)).unwrap();
     assert!((value(&channel).await - 3.0).abs() < f64::EPSILON);
     let mut news = activity(&channel).await;
     assert!(news.message().await.unwrap().unwrap().result);
@@ -173,7 +174,7 @@ async fn a_client_comes_back_to_a_scaler_that_was_started_anew() {
     let _ = timeout(LONG, news.message()).await.expect("an end");
 
     let second = scaler_at(first.address, false).await;
-    second.wanted.send(5).unwrap();
+    second.wanted.send(Some(5)).unwrap();
     assert!((value(&channel).await - 5.0).abs() < f64::EPSILON);
     let mut news = activity(&channel).await;
     assert!(news.message().await.unwrap().unwrap().result);
@@ -183,7 +184,7 @@ async fn a_client_comes_back_to_a_scaler_that_was_started_anew() {
 async fn a_request_that_is_too_large_is_refused_and_the_next_one_is_answered() {
     let scaler = scaler(false).await;
     let channel = channel(scaler.address);
-    scaler.wanted.send(2).unwrap();
+    scaler.wanted.send(Some(2)).unwrap();
     let large = ScaledObjectRef { name: "x".repeat(1 << 20), ..ScaledObjectRef::default() };
     let refused = unary::<_, IsActiveResponse>(&channel, "IsActive", large).await.unwrap_err();
     assert_eq!(refused.code(), Code::OutOfRange, "{refused}");

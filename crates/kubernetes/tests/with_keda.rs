@@ -6,19 +6,20 @@ mod cluster;
 
 use cluster::Namespace;
 use std::fs;
-use suimon_kubernetes::{Keda, KedaParams};
+use suimon_kubernetes::Keda;
+use suimon_params::kubernetes::KedaParams;
 use tokio::sync::watch;
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/kubernetes/scaled-object.yaml");
 
 struct Scaled {
     namespace: Namespace,
-    wanted: watch::Sender<u32>,
+    wanted: watch::Sender<Option<u32>>,
 }
 
 /// Starts a scaler, and lets KEDA scale a Deployment by the example of `deploy/`, with changes to its text.
 async fn scaled(replicas: u32, zero: bool, change: impl Fn(String) -> String) -> Scaled {
-    let (wanted, told) = watch::channel(0);
+    let (wanted, told) = watch::channel(None);
     let params = KedaParams { zero, ..KedaParams::at("127.0.0.1:0".parse().unwrap()) };
     let keda = Keda::bind(params).await.unwrap();
     let address = keda.address().unwrap();
@@ -39,7 +40,7 @@ async fn the_replicas_become_the_wanted_number_and_no_other() {
     let scaled = scaled(2, false, |text| text).await;
     // Thirteen of twelve are within the usual tolerance.
     for wanted in [3, 12, 13, 12, 30, 2] {
-        scaled.wanted.send(wanted).unwrap();
+        scaled.wanted.send(Some(wanted)).unwrap();
         scaled.namespace.until_replicas(wanted).await;
         println!("{wanted} replicas");
     }
@@ -50,10 +51,10 @@ async fn the_replicas_become_the_wanted_number_and_no_other() {
 async fn the_last_one_goes_where_that_is_asked_for_and_comes_back_at_once() {
     let none = |text: String| text.replace("minReplicaCount: 1", "minReplicaCount: 0\n  cooldownPeriod: 1");
     let scaled = scaled(2, true, none).await;
-    scaled.wanted.send(1).unwrap();
+    scaled.wanted.send(Some(1)).unwrap();
     scaled.namespace.until_replicas(1).await;
-    scaled.wanted.send(0).unwrap();
+    scaled.wanted.send(Some(0)).unwrap();
     scaled.namespace.until_replicas(0).await;
-    scaled.wanted.send(4).unwrap();
+    scaled.wanted.send(Some(4)).unwrap();
     scaled.namespace.until_replicas(4).await;
 }

@@ -3,6 +3,7 @@
 //!
 //! The reader of settings fills these in. Nothing here opens, reads or binds anything.
 
+pub mod kubernetes;
 pub mod nodes;
 pub mod pool;
 pub mod upstream;

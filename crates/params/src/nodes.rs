@@ -1,5 +1,6 @@
 //! What is told of nodes that come and go: how many there should be, and who starts them.
 
+use crate::kubernetes::KubernetesParams;
 use crate::pool::CommandParams;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -47,6 +48,10 @@ suimon_model::choices! {
         Processes = 1, "processes", "the gateway, as processes of this machine";
         /// [`ProviderParams::Command`].
         Command = 2, "command", "a program of yours, run with start, stop ADDRESS or list";
+        /// [`ProviderParams::Kubernetes`], ordered by the gateway.
+        Kubernetes = 3, "kubernetes", "Kubernetes: the endpoints of a Service; the gateway scales their workload";
+        /// [`ProviderParams::Kubernetes`], ordered by KEDA.
+        Keda = 4, "keda", "Kubernetes: the endpoints of a Service; KEDA asks the gateway for the number and scales their workload";
     }
 }
 
@@ -59,6 +64,8 @@ pub enum ProviderParams {
     Processes(ProcessesParams),
     /// A program of the operator.
     Command(HookParams),
+    /// Kubernetes.
+    Kubernetes(KubernetesParams),
 }
 
 /// Nodes that are processes of this machine.

@@ -188,6 +188,7 @@ mod tests {
                 unlike(&choices.iter().map(|choice| format!("\"{}\"", choice.word)).collect::<Vec<_>>())
             }
             Shape::AddressOrOff => "\"127.0.0.1:9\"".to_owned(),
+            Shape::Name => "\"other\"".to_owned(),
             Shape::Text => "\"warn\"".to_owned(),
             Shape::List(of, _) => match of {
                 Shape::Node => "[\"http://127.0.0.1:9\"]".to_owned(),

@@ -17,6 +17,7 @@ pub mod duration;
 pub mod faults;
 pub mod journey;
 mod known;
+mod kubernetes;
 mod lines;
 mod load_reports;
 mod nodes;

@@ -10,7 +10,8 @@ use suimon_params::nodes::{
 use suimon_params::pool::{CommandParams, PORT_WORD, WorkerListen};
 
 /// Those that start nodes.
-const STARTERS: &[ProviderKind] = &[ProviderKind::Processes, ProviderKind::Command];
+const STARTERS: &[ProviderKind] =
+    &[ProviderKind::Processes, ProviderKind::Command, ProviderKind::Kubernetes, ProviderKind::Keda];
 
 /// Returns whether nodes come that the settings do not name.
 pub(crate) fn come(sections: &Sections) -> bool {
@@ -39,7 +40,12 @@ pub(crate) fn nodes(sections: &Sections, stay: usize, faults: &mut Faults) -> Op
         law: law(values, faults),
         least: least.max(stay).min(most),
         most,
-        provider: provider(values, kind, faults)?,
+        provider: match kind {
+            ProviderKind::Kubernetes | ProviderKind::Keda => {
+                ProviderParams::Kubernetes(crate::kubernetes::nodes(sections, kind, least == 0, faults)?)
+            }
+            kind => provider(values, kind, faults)?,
+        },
         lifecycle: LifecycleParams {
             parked: values.small("parked"),
             most: most.saturating_sub(stay),

@@ -6,6 +6,7 @@
 
 mod bounds;
 mod gate;
+mod kubernetes;
 mod listen;
 mod nodes;
 mod operation;
@@ -98,6 +99,8 @@ pub(crate) const SECTIONS: &[Section] = &[
     upstream::UPSTREAM_FASTCGI,
     pool::POOL,
     nodes::NODES,
+    kubernetes::NODES_KUBERNETES,
+    kubernetes::NODES_KEDA,
     gate::SESSION,
     gate::ROUTE,
     gate::DISCOVERY,
@@ -139,6 +142,8 @@ const TAKES_RESTART: &[&str] = &[
     "upstream.fastcgi",
     "pool",
     "nodes",
+    "nodes.kubernetes",
+    "nodes.keda",
     "session.kind",
     "session.waiting_room",
     "session.app_cookie",

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use suimon_kubernetes::{Event, KubernetesParams, Refusal, run};
+use suimon_kubernetes::{Event, Refusal, run};
+use suimon_params::kubernetes::{KubernetesParams, OrdersParams, ScaleParams, Target};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
@@ -132,6 +133,20 @@ impl Drop for Namespace {
     }
 }
 
+/// Returns what is told to a gateway that asks as `user`, and is called `me` among others.
+pub(crate) fn params(namespace: &Namespace, user: &str, me: &str) -> KubernetesParams {
+    let mut params = KubernetesParams::of("shop");
+    params.namespace = Some(namespace.0.clone());
+    params.port = "http".to_string();
+    params.orders = OrdersParams::Scale(ScaleParams {
+        target: Target::deployment("shop"),
+        lease: "suimon-shop".to_string(),
+        identity: Some(me.to_string()),
+    });
+    params.kubeconfig = Some(folder().join(format!("{user}.yaml")));
+    params
+}
+
 /// A provider that runs.
 pub(crate) struct Provider {
     pub(crate) wanted: watch::Sender<u32>,
@@ -151,11 +166,7 @@ impl Provider {
         me: &str,
         change: impl FnOnce(&mut KubernetesParams),
     ) -> Self {
-        let mut params = KubernetesParams::of("shop");
-        params.namespace = Some(namespace.0.clone());
-        params.port = "http".to_string();
-        params.identity = Some(me.to_string());
-        params.kubeconfig = Some(folder().join(format!("{user}.yaml")));
+        let mut params = params(namespace, user, me);
         change(&mut params);
         let (wanted, told) = watch::channel(0);
         let (tell, events) = mpsc::channel(16);
@@ -168,11 +179,11 @@ impl Provider {
         timeout_at(end, self.events.recv()).await.expect("an event").expect("a provider that runs")
     }
 
-    /// Returns the next event that is no word about trouble.
+    /// Returns the next event of a node.
     pub(crate) async fn next_node(&mut self) -> Event {
         loop {
             match self.next().await {
-                Event::Trouble(_) | Event::Well => {}
+                Event::Trouble(_) | Event::Well | Event::Found(_) => {}
                 event => return event,
             }
         }

@@ -1,10 +1,18 @@
-//! What is told before the start.
+//! What is told of nodes that Kubernetes starts and ends.
 
+use crate::upstream::Protocol;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Nodes that are the endpoints of a Service, and how many there are the replicas of a workload.
+/// The port of the scaler, where nobody says another.
+pub const KEDA_PORT: u16 = 9090;
+/// The name of the metric, where nobody says another.
+pub const KEDA_METRIC: &str = "suimon-nodes-wanted";
+/// How long a pod has to end, where its workload does not say it either.
+pub const GRACE: Duration = Duration::from_secs(30);
+
+/// Nodes that are the endpoints of a Service.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KubernetesParams {
     /// The namespace of all that is named here. `None`: that of the pod, or of the kubeconfig's
@@ -14,18 +22,15 @@ pub struct KubernetesParams {
     pub service: String,
     /// The name of its port, or the number that its pods listen on. Empty: the only port it has.
     pub port: String,
-    /// The workload that is scaled.
-    pub target: Target,
-    /// The name of the Lease whose holder writes the number of replicas.
-    pub lease: String,
-    /// Who we are among the gateways that want this Lease; `None`: the host's name, which is the
-    /// pod's, and a number.
-    pub identity: Option<String>,
+    /// What is spoken with them, without TLS.
+    pub protocol: Protocol,
     /// From the moment a pod is told to end until it is killed: its `terminationGracePeriodSeconds`.
     pub grace: Duration,
     /// A kubeconfig; `None`: the pod's service account, or else `$KUBECONFIG` or
     /// `~/.kube/config`.
     pub kubeconfig: Option<PathBuf>,
+    /// Who makes their number the wanted one.
+    pub orders: OrdersParams,
 }
 
 impl KubernetesParams {
@@ -35,13 +40,36 @@ impl KubernetesParams {
             namespace: None,
             service: service.to_string(),
             port: String::new(),
-            target: Target::deployment(service),
-            lease: format!("suimon-{service}"),
-            identity: None,
-            grace: Duration::from_secs(30),
+            protocol: Protocol::Http1,
+            grace: GRACE,
             kubeconfig: None,
+            orders: OrdersParams::Scale(ScaleParams {
+                target: Target::deployment(service),
+                lease: format!("suimon-{service}"),
+                identity: None,
+            }),
         }
     }
+}
+
+/// Who makes the number of nodes the wanted one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum OrdersParams {
+    /// The gateway, by the `scale` subresource of a workload.
+    Scale(ScaleParams),
+    /// KEDA, which asks the gateway.
+    Keda(KedaParams),
+}
+
+/// A workload that the gateway scales.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ScaleParams {
+    /// Which one.
+    pub target: Target,
+    /// The name of the Lease whose holder, of several gateways, writes the number.
+    pub lease: String,
+    /// Who we are among them; `None`: the host's name, which is the pod's, and a number.
+    pub identity: Option<String>,
 }
 
 /// Something with a `scale` subresource.
@@ -53,19 +81,12 @@ pub struct Target {
     pub kind: String,
     /// Its name.
     pub name: String,
-    /// The plural as it is in the API's paths; `None`: the usual plural of the kind.
-    pub plural: Option<String>,
 }
 
 impl Target {
     /// Returns a Deployment.
     pub fn deployment(name: &str) -> Self {
-        Target {
-            api_version: "apps/v1".to_string(),
-            kind: "Deployment".to_string(),
-            name: name.to_string(),
-            plural: None,
-        }
+        Target { api_version: "apps/v1".to_string(), kind: "Deployment".to_string(), name: name.to_string() }
     }
 
     /// Returns the API group; empty for the core group.
@@ -93,7 +114,7 @@ pub struct KedaParams {
 impl KedaParams {
     /// Returns a scaler that keeps one node.
     pub fn at(listen: SocketAddr) -> Self {
-        KedaParams { listen, metric: "suimon-nodes-wanted".to_string(), zero: false }
+        KedaParams { listen, metric: KEDA_METRIC.to_string(), zero: false }
     }
 }
 
