@@ -287,6 +287,7 @@ const CRATES: &[Crate] = &[
             "suimon-admin",
             "suimon-agent",
             "suimon-chart",
+            "suimon-cluster",
             "suimon-control",
             "suimon-crowd",
             "suimon-gate",

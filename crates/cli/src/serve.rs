@@ -1,6 +1,7 @@
 //! `suimon serve`: stands in front of an application until told to stop.
 
 mod descriptors;
+mod kubernetes;
 pub(crate) mod logging;
 mod reload;
 pub(crate) mod state_files;
@@ -153,6 +154,10 @@ fn log(args: &Serve, settings: &Settings) -> Result<logging::Handle, String> {
 }
 
 async fn serve(mut settings: Settings, reloader: impl FnOnce(Observer) -> Reloader) -> Exit {
+    if let Err(why) = kubernetes::check(settings.proxy.nodes.as_ref()).await {
+        eprintln!("{why}");
+        return Exit::Usage;
+    }
     let server = match Server::bind(settings.proxy.clone()) {
         Ok(server) => server,
         Err(error) => {

@@ -8,6 +8,7 @@ use crate::{NodeEvent, Provided, Provider, ProviderView, Wires, begin};
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
+pub use suimon_kubernetes::check;
 use suimon_kubernetes::{Event, run};
 use suimon_params::kubernetes::{KubernetesParams, OrdersParams};
 use suimon_params::upstream::{NodeAddress, NodeParams, Protocol, Scheme};
@@ -83,7 +84,14 @@ async fn work(params: KubernetesParams, mut wires: Wires) {
         wires.view.send_modify(|view| view.trouble = Some(refusal.to_string()));
         tokio::select! {
             () = tokio::time::sleep(AGAIN) => {}
-            () = wires.events.closed() => return,
+            changed = wires.wanted.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+                let wanted = *wires.wanted.borrow_and_update();
+                nodes.order(Instant::now(), wanted);
+                order.send_replace(wanted);
+            }
         }
     }
 }
@@ -221,6 +229,19 @@ mod tests {
         nodes.order(start, 1);
         nodes.started(start + seconds(9), at(1));
         assert_eq!(nodes.start_s, None);
+    }
+
+    #[tokio::test]
+    async fn without_a_way_to_an_api_server_it_says_so_and_ends_when_it_is_to() {
+        let mut params = KubernetesParams::of("shop");
+        params.kubeconfig = Some("/nowhere/kubeconfig".into());
+        let mut provided = Box::new(Kubernetes::new(params)).begin(1);
+        let hangs = seconds(30);
+        let seen = tokio::time::timeout(hangs, provided.view.wait_for(|view| view.trouble.is_some()));
+        let view = seen.await.expect("a view in time").expect("a provider at work").clone();
+        assert!(view.trouble.expect("trouble").starts_with("kubeconfig /nowhere/kubeconfig: "));
+        drop(provided.wanted);
+        tokio::time::timeout(hangs, provided.task).await.expect("an end in time").expect("no panic");
     }
 
     #[test]

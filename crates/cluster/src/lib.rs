@@ -21,7 +21,7 @@ mod ready;
 
 pub use hook::Hook;
 #[cfg(feature = "kubernetes")]
-pub use kubernetes::Kubernetes;
+pub use kubernetes::{Kubernetes, check as check_kubernetes};
 pub use observe::Observe;
 pub use processes::Processes;
 

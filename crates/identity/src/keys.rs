@@ -5,9 +5,10 @@
 //! still be good.
 
 use ring::rand::{SecureRandom as _, SystemRandom};
+use rustix::process::geteuid;
 use std::fmt::Write as _;
 use std::io::{self, Read, Write as _};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::{error, fmt, fs};
 use suimon_store::whole_file::{sync_folder, with_ending};
@@ -109,8 +110,9 @@ impl Keys {
 
     fn read(path: &Path, file: fs::File) -> Result<Keys, KeysError> {
         let io = |error| KeysError::Io(path.to_owned(), error);
-        let mode = file.metadata().map_err(io)?.permissions().mode() & 0o777;
-        if mode & 0o077 != 0 {
+        let metadata = file.metadata().map_err(io)?;
+        let mode = metadata.permissions().mode() & 0o777;
+        if mode & forbidden(metadata.uid(), geteuid().as_raw()) != 0 {
             return Err(KeysError::Readable(path.to_owned(), mode));
         }
         let mut text = String::new();
@@ -175,6 +177,13 @@ impl Keys {
             Err(error) => Err(io(error)),
         }
     }
+}
+
+/// Returns the bits of a file's mode with which others than us could read or change it. A file of root's may be readable
+/// by its group: so it is where root hands it to us, as Kubernetes does with secrets, and we could not read it otherwise.
+fn forbidden(owner: u32, we: u32) -> u32 {
+    const ROOT: u32 = 0;
+    if owner == ROOT && we != ROOT { 0o037 } else { 0o077 }
 }
 
 /// Gives a complete file its final name, unless there is one of that name.
@@ -296,6 +305,16 @@ mod tests {
         assert_eq!(Keys::open(&path).unwrap().signing().secret, made.signing().secret);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing unfinished is left behind");
         assert_ne!(Keys::fresh().unwrap().signing().secret, made.signing().secret);
+    }
+
+    #[test]
+    fn a_file_that_root_hands_to_our_group_is_secret_and_one_of_anybody_else_is_not() {
+        const HANDED: u32 = 0o440;
+        assert_eq!(forbidden(0, 65532) & HANDED, 0);
+        assert_ne!(forbidden(0, 0) & HANDED, 0);
+        assert_ne!(forbidden(65532, 65532) & HANDED, 0);
+        assert_ne!(forbidden(0, 65532) & 0o460, 0);
+        assert_ne!(forbidden(0, 65532) & 0o444, 0);
     }
 
     #[test]

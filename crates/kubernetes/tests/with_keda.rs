@@ -10,7 +10,7 @@ use suimon_kubernetes::Keda;
 use suimon_params::kubernetes::KedaParams;
 use tokio::sync::watch;
 
-const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/kubernetes/scaled-object.yaml");
+const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/kubernetes/keda/scaled-object.yaml");
 
 struct Scaled {
     namespace: Namespace,

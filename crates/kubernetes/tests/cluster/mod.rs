@@ -71,7 +71,7 @@ impl Namespace {
 
     /// Lets a user do what the Role of `deploy/` says.
     pub(crate) fn allow(&self, user: &str) {
-        let role = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/kubernetes/role.yaml");
+        let role = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/kubernetes/base/role.yaml");
         self.kubectl(&["apply", "-f", role]).unwrap();
         self.apply(&json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": { "name": user },

@@ -1,0 +1,21 @@
+//! What is asked before the gateway serves nodes of Kubernetes.
+
+use suimon_params::nodes::{NodesParams, ProviderParams};
+
+/// Returns why the gateway does not start: somebody else scales the workload, there is no way to the API server, or this
+/// program was built without Kubernetes.
+pub(super) async fn check(nodes: Option<&NodesParams>) -> Result<(), String> {
+    let Some(NodesParams { provider: ProviderParams::Kubernetes(params), .. }) = nodes else { return Ok(()) };
+    ask(params).await
+}
+
+#[cfg(feature = "kubernetes")]
+async fn ask(params: &suimon_params::kubernetes::KubernetesParams) -> Result<(), String> {
+    suimon_cluster::check_kubernetes(params.clone()).await.map_err(|refusal| refusal.to_string())
+}
+
+#[cfg(not(feature = "kubernetes"))]
+async fn ask(_: &suimon_params::kubernetes::KubernetesParams) -> Result<(), String> {
+    Err("nodes.provider: this suimon was built without Kubernetes; build it with --features kubernetes"
+        .to_owned())
+}
