@@ -4,6 +4,7 @@ use crate::numbers::rate;
 use std::time::Duration;
 use suimon_control::{RouteLawKind, SessionLawKind};
 use suimon_gate::{KindMode, RouteMode};
+use suimon_params::kubernetes::OrdersParams;
 use suimon_params::nodes::{NodesParams, ProviderParams, ScalingLaw};
 use suimon_params::pool::WorkerKind;
 use suimon_params::upstream::{Balance, UpstreamParams, WorkersNodeParams};
@@ -38,6 +39,16 @@ fn come_and_go(nodes: &NodesParams) -> String {
         ProviderParams::Observe => return format!("{range} nodes are wanted, {law}, and nobody starts them"),
         ProviderParams::Processes(params) => format!("processes of {}", params.command.program.display()),
         ProviderParams::Command(params) => format!("started by {}", params.command.program.display()),
+        ProviderParams::Kubernetes(params) => match &params.orders {
+            OrdersParams::Scale(scale) => format!(
+                "endpoints of the Kubernetes Service {}, scaled as {} {}",
+                params.service, scale.target.kind, scale.target.name
+            ),
+            OrdersParams::Keda(keda) => format!(
+                "endpoints of the Kubernetes Service {}, scaled by KEDA, which asks at {}",
+                params.service, keda.listen
+            ),
+        },
     };
     format!("{range} nodes, {law}; {by}")
 }

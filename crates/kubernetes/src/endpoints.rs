@@ -86,8 +86,9 @@ impl Slice {
                 (false, false) => Standing::Unready,
             };
             let pod = endpoint.target_ref.as_ref();
-            let identity = pod.and_then(|pod| pod.uid.clone()).unwrap_or_else(|| ip.to_string());
-            Some(Endpoint { identity, address: SocketAddr::new(ip, number), standing })
+            let address = SocketAddr::new(ip, number);
+            let identity = pod.and_then(|pod| pod.uid.clone()).unwrap_or_else(|| address.to_string());
+            Some(Endpoint { identity, address, standing })
         });
         Slice { endpoints: endpoints.collect(), other_ports: None }
     }

@@ -113,7 +113,9 @@ impl<'a> Orders<'a> {
                     if changed.is_err() {
                         break;
                     }
-                    self.number = Wanted::Exactly(*self.wanted.borrow_and_update());
+                    let number = *self.wanted.borrow_and_update();
+                    let is_known = self.session.found.borrow().is_some();
+                    self.number = if is_known { Wanted::Exactly(number) } else { Wanted::AtLeast(number) };
                     self.looked = None;
                 }
             }

@@ -46,8 +46,8 @@ pub async fn check(params: KubernetesParams) -> Result<(), Refusal> {
 
 /// Runs until the sender of `wanted` is gone or nobody takes `events`.
 ///
-/// The number that `wanted` has at the start is a floor: a gateway that has just started takes away nothing of what there
-/// is before it is told a number.
+/// A number that is told before all nodes were found, as that at the start is, is a floor: who told it did not know what
+/// there is, so nothing of that is taken away. [`Event::Found`] says when they were.
 ///
 /// # Errors
 /// There is no configuration, or KEDA's port cannot be bound. All else, such as an API server that is away, a Role that
@@ -99,14 +99,8 @@ async fn publish(
     let (number, told) = watch::channel(None);
     let forward = async {
         let mut found = session.found.subscribe();
-        tokio::select! {
-            Ok(found) = found.wait_for(Option::is_some) => {
-                let least = *wanted.borrow();
-                number.send_replace(found.map(|found| found.max(least)));
-            }
-            Ok(()) = wanted.changed() => wanted.mark_changed(),
-            else => return,
-        }
+        let Ok(Some(found)) = found.wait_for(Option::is_some).await.map(|found| *found) else { return };
+        number.send_replace(Some(found.max(*wanted.borrow_and_update())));
         while wanted.changed().await.is_ok() {
             number.send_replace(Some(*wanted.borrow_and_update()));
         }

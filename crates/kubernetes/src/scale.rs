@@ -1,8 +1,8 @@
 //! How many replicas are written, and when somebody else writes them, too.
 //!
 //! The number that is wanted is a level: whatever the workload has is compared with it, at each look, and written if it
-//! differs. The number that a gateway begins with is a floor: it has just started and knows nothing, so it adds what is
-//! short of it and takes nothing away before it is told a number.
+//! differs. A number that was told before the nodes were found is a floor: a gateway that has just started knows nothing,
+//! so it adds what is short of it and takes nothing away.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

@@ -88,8 +88,9 @@ async fn list(session: &Session, directory: &mut Directory) -> Result<Turn, Unhe
     tell(session, directory, changes).await?;
     let is_first = session.found.borrow().is_none();
     if is_first {
-        session.tell(Event::Found(directory.ready())).await?;
+        // First known here: a number that is told from then on knows it, too.
         session.found.send_replace(Some(directory.ready()));
+        session.tell(Event::Found(directory.ready())).await?;
     }
     Ok(Turn::Go(version))
 }

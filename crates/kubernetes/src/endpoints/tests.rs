@@ -76,6 +76,19 @@ fn what_is_not_said_is_ready() {
 }
 
 #[test]
+fn endpoints_that_are_no_pods_are_told_apart_by_port_too() {
+    let of_port = |port: u16| {
+        let slice = json!({ "addressType": "IPv4", "metadata": {}, "endpoints": [{ "addresses": ["10.0.0.1"] }],
+            "ports": [{ "name": "http", "port": port }] });
+        Slice::read(&serde_json::from_value(slice).unwrap(), "http")
+    };
+    let mut directory = Directory::default();
+    directory.put("x", of_port(1));
+    let other = SocketAddr::from(([10, 0, 0, 1], 2));
+    assert_eq!(directory.put("y", of_port(2)), [Stands(other, Ready)]);
+}
+
+#[test]
 fn an_endpoint_in_two_slices_is_as_good_as_the_better_says() {
     let mut directory = Directory::default();
     let stale = json!({ "ready": false, "serving": true, "terminating": true });

@@ -40,9 +40,9 @@ pub(super) async fn keep(
     let mut provided = provider.begin(params.least.saturating_sub(stay));
     // The law begins with what is there: that a gateway starts is no reason to give nodes back.
     let found = timeout(FOUND_WITHIN, provided.view.wait_for(|view| view.found.is_some())).await;
-    let found = found.ok().and_then(Result::ok).and_then(|view| view.found).unwrap_or_default();
+    let found = found.ok().and_then(Result::ok).and_then(|view| view.found);
     let of_law = ScalingParams {
-        present: stay.saturating_add(found).clamp(params.least, params.most),
+        present: stay.saturating_add(found.unwrap_or_default()).clamp(params.least, params.most),
         least: params.least,
         most: params.most,
     };
@@ -60,6 +60,10 @@ pub(super) async fn keep(
         params,
     };
     keeper.tell_wanted(&provided);
+    if found.is_some() {
+        // Told even if it is the number it began with: that one did not know what there is.
+        provided.wanted.send_modify(|_| ());
+    }
     let (mut look, mut tick) = (interval(LOOK_EVERY), interval(keeper.law.every()));
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
