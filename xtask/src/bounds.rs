@@ -13,9 +13,10 @@ use std::path::Path;
 /// The table.
 const TABLE: &str = "docs/bounds.md";
 /// Crates that hold what strangers send, or what comes of it.
-const CRATES: [&str; 17] = [
+const CRATES: [&str; 19] = [
     "admin",
     "agent",
+    "cluster",
     "downstream",
     "fastcgi",
     "fleet",

@@ -74,7 +74,7 @@ pub(super) async fn keep(
             Some(event) = provided.events.recv() => keeper.handle(&event),
             _ = look.tick() => {
                 for word in keeper.look() {
-                    // One that is full takes it at the next look.
+                    // There is room for more words than there can be nodes.
                     let _ = provided.words.try_send(word);
                 }
             }
