@@ -13,11 +13,12 @@ use std::path::Path;
 /// The table.
 const TABLE: &str = "docs/bounds.md";
 /// Crates that hold what strangers send, or what comes of it.
-const CRATES: [&str; 19] = [
+const CRATES: [&str; 21] = [
     "admin",
     "agent",
     "cluster",
     "downstream",
+    "engine",
     "fastcgi",
     "fleet",
     "gate",
@@ -30,6 +31,7 @@ const CRATES: [&str; 19] = [
     "proxy",
     "record",
     "routes",
+    "sharing",
     "store",
     "upstream",
     "waiting-room",

@@ -53,10 +53,11 @@ const CRATES: &[Crate] = &[
     // machine.
     Crate { name: "suimon-model", knows: &[], tests_know: &[], others: Others::Only(&["libm"]) },
     Crate { name: "suimon-control", knows: &["suimon-model"], tests_know: &[], others: PURE },
-    Crate { name: "suimon-line", knows: &["suimon-model"], tests_know: &[], others: PURE },
+    Crate { name: "suimon-line", knows: &["suimon-model", "suimon-sharing"], tests_know: &[], others: PURE },
+    Crate { name: "suimon-sharing", knows: &["suimon-model"], tests_know: &[], others: PURE },
     Crate {
         name: "suimon-gate",
-        knows: &["suimon-control", "suimon-line", "suimon-model"],
+        knows: &["suimon-control", "suimon-line", "suimon-model", "suimon-sharing"],
         tests_know: &[],
         others: PURE,
     },
@@ -171,12 +172,19 @@ const CRATES: &[Crate] = &[
         others: Others::AnyBut(NOT_ON_THE_REQUEST_PATH),
     },
     Crate {
+        name: "suimon-engine",
+        knows: &["suimon-model", "suimon-sharing"],
+        tests_know: &["suimon-testing"],
+        others: Others::AnyBut(NOT_ON_THE_REQUEST_PATH),
+    },
+    Crate {
         name: "suimon-proxy",
         knows: &[
             "suimon-agent",
             "suimon-cluster",
             "suimon-control",
             "suimon-downstream",
+            "suimon-engine",
             "suimon-fleet",
             "suimon-gate",
             "suimon-identity",
@@ -187,6 +195,7 @@ const CRATES: &[Crate] = &[
             "suimon-pool",
             "suimon-record",
             "suimon-routes",
+            "suimon-sharing",
             "suimon-statistics",
             "suimon-store",
             "suimon-upstream",
@@ -210,6 +219,7 @@ const CRATES: &[Crate] = &[
             "suimon-line",
             "suimon-model",
             "suimon-record",
+            "suimon-sharing",
             "suimon-statistics",
             "suimon-workload",
         ],
@@ -304,7 +314,7 @@ const CRATES: &[Crate] = &[
             "suimon-waiting-room",
             "suimon-workload",
         ],
-        tests_know: &["suimon-store"],
+        tests_know: &["suimon-store", "suimon-testing"],
         others: Others::AnyBut(&[]),
     },
     // Beside the product.

@@ -52,8 +52,8 @@ pub use route_paired::Paired;
 pub use route_paper::{PaperRouteParams, PaperRoutes};
 pub use service_times::ServiceTimes;
 pub use session::{
-    AdmissionDecision, AdmissionInputs, KindInputs, OpenGate, RouteInputs, SessionLaw, StaticSessions,
-    is_token_spare,
+    AdmissionDecision, AdmissionInputs, KindInputs, OpenGate, RouteInputs, SessionLaw, SharedInputs,
+    StaticSessions, is_token_spare,
 };
 pub use session_flow::Flow;
 pub use session_paper::{PaperSessionParams, PaperSessions};
@@ -61,4 +61,4 @@ pub use size_law::{SizeLaw, SizeLawKind};
 pub use spare_rule::{DynamicParams, SpareRule};
 pub use statistics::{Average, DecayingHistogram, Moments, RateMeter};
 pub use visits::{LastRoute, PATH_MAX, STAGES, STAYER_SHARE, STAYER_VISITS, Visit, Visits};
-pub use window::{Meter, Reading, Window};
+pub use window::{EndedElsewhere, Meter, Reading, Window};

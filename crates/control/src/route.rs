@@ -94,6 +94,10 @@ pub trait RouteLaw: std::fmt::Debug + Send {
     /// Takes note that `request` waits for its client and is suspended. It starts again, or ends.
     fn on_suspend(&mut self, _route: RouteId, _request: RequestId) {}
 
+    /// Takes note of how many requests of other gateways are in the application, all routes
+    /// together. What ended there is in the meters.
+    fn set_elsewhere(&mut self, _in_flight: u64) {}
+
     /// Sets the patience of the visitors, seconds.
     fn set_patience(&mut self, _patience: f64) {}
 

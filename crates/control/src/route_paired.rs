@@ -110,6 +110,8 @@ pub struct Paired {
     strain_at: Instant,
     share_begin: Vec<Reading>,
     last_tick: Vec<Reading>,
+    /// Requests of other gateways in the application.
+    elsewhere: u64,
 }
 
 suimon_model::saved_struct!(Paired {
@@ -123,7 +125,7 @@ suimon_model::saved_struct!(Paired {
     strain_at,
     share_begin,
     last_tick
-});
+} without { elsewhere });
 
 impl Paired {
     /// Returns the law for an application assumed to have `cores` cores, with nothing known.
@@ -140,6 +142,7 @@ impl Paired {
             strain_at: Instant::ORIGIN,
             share_begin: vec![],
             last_tick: vec![],
+            elsewhere: 0,
         }
     }
 }
@@ -300,6 +303,10 @@ impl RouteLaw for Paired {
 
     fn set_capped(&mut self, route: RouteId, is_capped: bool) {
         self.routes[route.index()].is_capped = is_capped;
+    }
+
+    fn set_elsewhere(&mut self, in_flight: u64) {
+        self.elsewhere = in_flight;
     }
 
     fn set_limit(&mut self, route: RouteId, limit: u32) {

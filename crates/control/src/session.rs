@@ -30,16 +30,48 @@ pub struct AdmissionInputs<'a> {
     /// Where the session in question begins: at the route of its first request, or at
     /// [`LastRoute::START`] if it comes from the waiting page.
     pub entry: LastRoute,
+    /// What is shared with other gateways; `None`: there are none.
+    pub shared: Option<SharedInputs<'a>>,
+}
+
+/// What several gateways before one application share. The amounts beside it are those of all of
+/// them, except for [`AdmissionInputs::active`] and what [`AdmissionInputs::visits`] says of
+/// sessions under way.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedInputs<'a> {
+    /// The portion of what begins that may begin here, 0 to 1.
+    pub portion: f64,
+    /// How many gateways there are, at least 1.
+    pub gateways: u32,
+    /// Sessions per second and at once, at all gateways, as another one has learned; `None`: this
+    /// one learns.
+    pub pace: Option<(f64, f64)>,
+    /// Visits that sessions of the other gateways still have to make, by
+    /// [`suimon_model::RouteId`]; those beyond its end have none.
+    pub remaining: &'a [f64],
 }
 
 impl AdmissionInputs<'_> {
+    /// Returns R: visits to `route` that sessions already admitted still have to make, those of
+    /// other gateways included.
+    pub fn remaining(&self, route: RouteId) -> f64 {
+        let own = self.visits.remaining(route);
+        let elsewhere = self.shared.and_then(|shared| shared.remaining.get(route.index()).copied());
+        elsewhere.map_or(own, |elsewhere| own + elsewhere)
+    }
+
+    /// Returns the part of `sessions` at once that this gateway has, at least 1.
+    pub(crate) fn part_of(&self, sessions: u32) -> u32 {
+        self.shared.map_or(sessions, |shared| (sessions / shared.gateways.max(1)).max(1))
+    }
+
     /// Returns the seconds that a session admitted now would wait at its visits to `route`, on
     /// average and by the visits still to come alone: R/X − δ − S. `None` where X is not known.
     pub fn foreseen(&self, route: RouteId) -> Option<f64> {
         let there = &self.routes[route.index()];
         let capacity = there.capacity.filter(|capacity| *capacity > 0.0)?;
         let without_waits = self.visits.delay(route) + there.service.unwrap_or(0.0);
-        Some(self.visits.remaining(route) / capacity - without_waits)
+        Some(self.remaining(route) / capacity - without_waits)
     }
 }
 
@@ -124,6 +156,12 @@ pub trait SessionLaw: std::fmt::Debug + Send {
         None
     }
 
+    /// Returns the sessions per second that it would admit, and how many at once, at all gateways
+    /// together, if it goes by them: what a gateway that learns lets others follow.
+    fn pace(&self) -> Option<(f64, f64)> {
+        None
+    }
+
     /// Returns whether its rate is a guess, as too little is known of what sessions do.
     fn is_cold(&self) -> bool {
         false
@@ -175,7 +213,7 @@ suimon_model::saved_struct!(StaticSessions { sessions });
 
 impl SessionLaw for StaticSessions {
     fn may_admit(&mut self, _now: Instant, inputs: &AdmissionInputs<'_>) -> AdmissionDecision {
-        if inputs.active < self.sessions as usize {
+        if inputs.active < inputs.part_of(self.sessions) as usize {
             AdmissionDecision::Now
         } else {
             AdmissionDecision::Refuse
@@ -183,7 +221,7 @@ impl SessionLaw for StaticSessions {
     }
 
     fn has_enough_for(&self, inputs: &AdmissionInputs<'_>, others: u64) -> bool {
-        inputs.active as u64 + others < u64::from(self.sessions)
+        inputs.active as u64 + others < u64::from(inputs.part_of(self.sessions))
     }
 
     fn sessions_max(&self) -> Option<u32> {

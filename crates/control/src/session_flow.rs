@@ -175,6 +175,8 @@ pub struct Flow {
     interval: f64,
     told: Instant,
     ticked: Instant,
+    /// Rate and depth of all gateways together, where several share.
+    pace_of_all: Option<(f64, f64)>,
 }
 
 suimon_model::saved_struct!(Flow {
@@ -204,7 +206,7 @@ suimon_model::saved_struct!(Flow {
     interval,
     told,
     ticked,
-});
+} without { pace_of_all });
 
 impl Flow {
     /// Returns the law of `kind` with nothing known.
@@ -237,6 +239,7 @@ impl Flow {
             interval: 0.0,
             told: now,
             ticked: now,
+            pace_of_all: None,
         }
     }
 }
@@ -328,6 +331,10 @@ impl SessionLaw for Flow {
         Some(self.rate / self.price(LastRoute::START))
     }
 
+    fn pace(&self) -> Option<(f64, f64)> {
+        self.pace_of_all
+    }
+
     fn is_cold(&self) -> bool {
         self.is_cold
     }
@@ -399,6 +406,7 @@ impl Flow {
             }
             (None, None) => self.never_full(inputs),
         };
+        self.take_portion(inputs);
         if self.was_hidden && !was_hidden {
             // What came until now came too fast.
             self.gained *= (self.rate / rate).min(1.0);
@@ -430,6 +438,17 @@ impl Flow {
             None if self.prices.is_empty() => {}
             None => (self.prices, self.mean_price) = (vec![], Average::new(PRICE_WEIGHT)),
         }
+    }
+
+    /// Keeps the portion of this gateway of what begins at all of them, at the pace that one of them
+    /// learns. One session may always begin at once: less would be none, ever.
+    fn take_portion(&mut self, inputs: &AdmissionInputs<'_>) {
+        self.pace_of_all = inputs.shared.map(|shared| {
+            let (rate, depth) = shared.pace.unwrap_or((self.rate, self.depth));
+            self.rate = rate * shared.portion;
+            self.depth = (depth * shared.portion).max(1.0);
+            (rate, depth)
+        });
     }
 
     /// Returns the tokens that a session takes which begins at `entry`.
@@ -561,7 +580,7 @@ impl Flow {
         if let Some(route) = exceeded.or(self.bottleneck) {
             signals = signals
                 .with("route", f64::from(route.0))
-                .with("remaining_visits", inputs.visits.remaining(route))
+                .with("remaining_visits", inputs.remaining(route))
                 .with("capacity_per_s", believed_capacity(inputs, route).unwrap_or(0.0))
                 .with("delay_seconds", inputs.visits.delay(route));
         }
@@ -585,10 +604,7 @@ fn exceeded(inputs: &AdmissionInputs<'_>, is_wary: bool) -> Option<RouteId> {
         if wait.is_finite() && wait > share * inputs.patience && there.waiting as f64 > REMAINING_MIN {
             return Some((wait, route));
         }
-        if there.capacity_age > STALE
-            || is_idle(inputs, route)
-            || inputs.visits.remaining(route) <= REMAINING_MIN
-        {
+        if there.capacity_age > STALE || is_idle(inputs, route) || inputs.remaining(route) <= REMAINING_MIN {
             return None;
         }
         let allowed = inputs.visits.rank(route) * wait_allowed(inputs, route);
@@ -610,7 +626,7 @@ fn headroom(kind: KindId, inputs: &AdmissionInputs<'_>) -> f64 {
         let allowed = inputs.visits.rank(route) * wait_allowed(inputs, route) + there.bias;
         let excess = inputs.foreseen(route)? - allowed;
         let until_exceeded = -excess * there.capacity?;
-        let until_it_counts = REMAINING_MIN - inputs.visits.remaining(route);
+        let until_it_counts = REMAINING_MIN - inputs.remaining(route);
         Some(until_exceeded.max(until_it_counts) / each)
     });
     headrooms.fold(f64::INFINITY, f64::min).max(0.0)

@@ -45,6 +45,8 @@ impl Default for PaperSessionParams {
 
 /// The longest interval, seconds: a gate that is shut for longer than patience is shut.
 const INTERVAL_MAX: f64 = 60.0;
+/// The least portion of what begins that a gateway has: an interval is finite.
+const PORTION_MIN: f64 = 1e-3;
 /// Visits per session above which a route belongs to the kind.
 const VISITS_MIN: f64 = 0.01;
 
@@ -77,8 +79,9 @@ impl SessionLaw for PaperSessions {
         Ok(())
     }
 
-    fn may_admit(&mut self, now: Instant, _outlook: &AdmissionInputs<'_>) -> AdmissionDecision {
-        match self.last.map(|last| last + seconds(self.interval)) {
+    fn may_admit(&mut self, now: Instant, inputs: &AdmissionInputs<'_>) -> AdmissionDecision {
+        let portion = inputs.shared.map_or(1.0, |shared| shared.portion.max(PORTION_MIN));
+        match self.last.map(|last| last + seconds(self.interval / portion)) {
             Some(next) if next > now => AdmissionDecision::NotBefore(next),
             _ => AdmissionDecision::Now,
         }
@@ -160,6 +163,7 @@ mod tests {
                 waiting: 9,
                 active: 0,
                 entry: LastRoute::START,
+                shared: None,
             };
             rule.on_tick(Instant::ORIGIN + seconds(at), &inputs, &mut out);
             rule.interval()
@@ -186,6 +190,7 @@ mod tests {
             waiting: 9,
             active: 0,
             entry: LastRoute::START,
+            shared: None,
         };
         assert_eq!(rule.may_admit(Instant::ORIGIN, &inputs), AdmissionDecision::Now);
         rule.admitted(Instant::ORIGIN, LastRoute::START);

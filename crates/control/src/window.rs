@@ -54,6 +54,21 @@ suimon_model::saved_struct!(Reading {
     waiting_seconds
 });
 
+/// Requests that ended at other gateways before the same application.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct EndedElsewhere {
+    /// Ends that are progress.
+    pub progressed: u64,
+    /// Ends that are none.
+    pub failed: u64,
+    /// Answers.
+    pub answered: u64,
+    /// Seconds in the application of all that ended, ...
+    pub service_seconds: f64,
+    /// ... and of the answers.
+    pub answered_seconds: f64,
+}
+
 /// The difference of two readings.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
@@ -92,6 +107,16 @@ impl Meter {
         } else {
             self.now.failed += 1;
         }
+    }
+
+    /// Takes note of what ended at other gateways. What is in the application from there, and what
+    /// waits, is told by [`Meter::load`].
+    pub fn end_elsewhere(&mut self, ended: &EndedElsewhere) {
+        self.now.progressed += ended.progressed;
+        self.now.failed += ended.failed;
+        self.now.answered += ended.answered;
+        self.now.service_seconds += ended.service_seconds;
+        self.now.answered_seconds += ended.answered_seconds;
     }
 
     /// Takes note, beside its [end](Meter::end), that a request was answered with what it asked for.

@@ -5,6 +5,7 @@
 //! | `session_gate` | whether a newcomer begins now, is held, waits in line or is refused |
 //! | `route_gate` | who starts at a route, and when |
 //! | `split` | services: their caps and pauses |
+//! | `sharing` | what other gateways before the same application have, and what is left to this one |
 //! | `workers` | workers of a pool: how many may have a request at once |
 //! | `away` | an application that does not answer, and the requests that wait for it |
 //! | `tick` | what happens with time alone |
@@ -24,6 +25,7 @@ use crate::kinds::KindGate;
 use crate::requests::{NewcomerPosition, Origin, Request, Requests, Stage};
 use crate::services::ServiceGates;
 use crate::sessions::{RequestTrouble, Session, Sessions};
+use crate::shared::Shared;
 use away::Outage;
 use occupancy::Occupancy;
 use pressure::Pressure;
@@ -82,6 +84,8 @@ pub struct Gate {
     away: Outage,
     /// By pool; every pool that a route has is there.
     workers: Vec<WorkerSlots>,
+    /// What is shared with other gateways, if anything is.
+    shared: Option<Box<Shared>>,
 }
 
 /// Where a request enters the gate.
@@ -129,6 +133,7 @@ impl Gate {
             draining: false,
             away: Outage::default(),
             workers: vec![WorkerSlots::default()],
+            shared: None,
             params,
         }
     }
@@ -345,8 +350,8 @@ impl Gate {
         let service = match entry.stage {
             Stage::InApplication(since) | Stage::Orphaned(since) => {
                 self.leaves_application(now, entry.route);
-                had_a_core = self.in_application.mean_since(since, entry.occupancy_mark)
-                    <= f64::from(self.params.cores) + COMPANY;
+                let company = self.in_application.mean_since(since, entry.occupancy_mark);
+                had_a_core = company + self.in_flight_elsewhere() <= f64::from(self.params.cores) + COMPANY;
                 now.secs_since(since)
             }
             Stage::Suspended => {
@@ -382,6 +387,9 @@ impl Gate {
             Outcome::Failed(_) => false,
         };
         self.workers[route.pool.index()].note_end(service, outcome);
+        if let Some(shared) = &mut self.shared {
+            shared.ended(entry.route, service, progress);
+        }
         let meter = &mut self.meters[entry.route.index()];
         meter.end(service, progress);
         if progress {
@@ -399,6 +407,9 @@ impl Gate {
         let says_work = if outcome == Outcome::Declined { answered } else { progress };
         if answered {
             meter.answer(service);
+            if let Some(shared) = &mut self.shared {
+                shared.answered(entry.route, service);
+            }
             if had_a_core {
                 route.was_alone(service);
             }
@@ -486,6 +497,10 @@ impl Gate {
     /// need may have grown since its request started: a rush comes while its first requests are in
     /// the application.
     pub fn lease_due(&self, now: Instant) -> LeaseDue {
+        // Another gateway knows a session by its lease alone.
+        if self.shared.is_some() {
+            return LeaseDue::Yes;
+        }
         self.pressure
             .lease_due(now, || self.kinds.iter().any(|kind| kind.is_rushed(now) || kind.may_close_at_once()))
     }
@@ -715,6 +730,7 @@ mod pressure;
 mod route_gate;
 mod saved;
 mod session_gate;
+mod sharing;
 mod split;
 #[cfg(test)]
 mod tests;

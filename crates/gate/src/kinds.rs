@@ -9,6 +9,7 @@ use suimon_line::{Lane, Line, Position, PositionStatus};
 use suimon_model::persist::{Broken, Persist, Reader, Unsavable, Writer};
 use suimon_model::real::pow;
 use suimon_model::{Duration, Instant, KindId, Quantity, Reason, Record, Signals, Subject, seconds};
+use suimon_sharing::KindPart;
 
 /// A newcomer is held for at most this share of the patience, where nothing is declared, ...
 const HOLD_SHARE: f64 = 0.7;
@@ -86,6 +87,8 @@ pub(crate) struct KindGate {
     /// Sessions per second that began before that, and when it came back.
     before: Option<f64>,
     back: Option<Instant>,
+    /// What is shared of it with other gateways.
+    pub(crate) shared: Option<KindPart>,
 }
 
 impl KindGate {
@@ -120,6 +123,7 @@ impl KindGate {
             away: false,
             before: None,
             back: None,
+            shared: None,
         }
     }
 
@@ -190,6 +194,7 @@ impl KindGate {
             away,
             before,
             back,
+            shared: _,
         } = self;
         id.save(out);
         params.save(out);
@@ -240,6 +245,7 @@ impl KindGate {
             away: Persist::load(from)?,
             before: Persist::load(from)?,
             back: Persist::load(from)?,
+            shared: None,
             law: law.load(id, routes, from)?,
         })
     }
@@ -265,9 +271,15 @@ impl KindGate {
         !self.away && self.line.as_ref().is_none_or(Line::is_moving)
     }
 
-    /// Returns whether nobody is in line, called or not, whom a newcomer could overtake.
+    /// Returns whether nobody is in line, here or at another gateway, called or not, whom a newcomer
+    /// could overtake.
     pub(crate) fn nobody_in_line(&self) -> bool {
-        self.line.as_ref().is_none_or(|line| line.waiting() == 0)
+        self.line.as_ref().is_none_or(|line| line.waiting() == 0 && self.waiting_elsewhere() == 0)
+    }
+
+    /// Returns how many wait at other gateways.
+    pub(crate) fn waiting_elsewhere(&self) -> usize {
+        self.shared.as_ref().map_or(0, |shared| shared.waiting_elsewhere as usize)
     }
 
     /// Returns whether the holder of `position` lets others go first who are not back yet after a

@@ -28,6 +28,7 @@ mod requests;
 mod rush;
 mod services;
 mod sessions;
+mod shared;
 
 pub use api::{
     Adoption, Arrival, Counts, GateState, InLine, KindMode, KindParams, KindView, LeaseDue, Membership,

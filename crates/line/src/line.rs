@@ -220,6 +220,8 @@ pub struct Line {
     check_in_span_ends: Instant,
     /// After a restart: until when visitors who are back wait for those before them.
     gathers_until: Instant,
+    /// Where several gateways share it: what may be drawn, and up to where is called.
+    shared: Option<shared::SharedLine>,
 }
 
 suimon_model::saved_struct!(
@@ -242,7 +244,7 @@ suimon_model::saved_struct!(
         period_ends,
         check_in_span_ends,
         gathers_until,
-    },
+    } without { shared },
     |it: &Line| it.claims_seen <= it.claims
 );
 
@@ -268,6 +270,7 @@ impl Line {
             period_ends: now + PERIOD,
             check_in_span_ends: now + CHECK_IN_SPAN,
             gathers_until: now,
+            shared: None,
         }
     }
 
@@ -309,8 +312,17 @@ impl Line {
         if numbers.next - numbers.presence.first() >= NUMBERS_MAX {
             return None;
         }
-        let position = Position { lane, number: numbers.next };
-        numbers.next += 1;
+        let position = match &self.shared {
+            None => {
+                numbers.next += 1;
+                Position { lane, number: numbers.next - 1 }
+            }
+            Some(shared) => {
+                let number = shared.number(lane, numbers.next)?;
+                numbers.drawn_here(self.ticked, number);
+                Position { lane, number }
+            }
+        };
         self.call();
         Some(position)
     }
@@ -331,6 +343,9 @@ impl Line {
     pub fn contact(&mut self, now: Instant, position: Position) -> PositionStatus {
         let (_, rank) = self.rank(position);
         let numbers = &mut self.lanes[position.lane.index()];
+        if self.shared.is_some() {
+            numbers.know_of(rank);
+        }
         if rank < numbers.next {
             let is_new = numbers.presence.hear(rank);
             if is_new {
@@ -347,6 +362,13 @@ impl Line {
 
     /// Returns the status to show the holder of `position`.
     pub fn standing(&self, now: Instant, position: Position) -> PositionStatus {
+        let standing = self.standing_here(now, position);
+        let Some(shared) = &self.shared else { return standing };
+        let (lane, rank) = self.rank(position);
+        standing.behind(shared.ahead_elsewhere(lane, rank))
+    }
+
+    fn standing_here(&self, now: Instant, position: Position) -> PositionStatus {
         if self.state == LineStatus::Closed {
             return PositionStatus::Closed;
         }
@@ -625,6 +647,9 @@ impl Line {
         if !self.is_moving() {
             return;
         }
+        if let Some(shared) = &self.shared {
+            return shared.call(&mut self.lanes);
+        }
         let has: [bool; LANES] = std::array::from_fn(|lane| self.lanes[lane].next > self.lanes[lane].called);
         let shares = Shares::new(self.params.weights);
         for lane in Lane::ALL.into_iter().filter(|lane| has[lane.index()]) {
@@ -682,5 +707,6 @@ fn spread(number: u64) -> f64 {
     (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as f64 / f64::from(1 << 24)
 }
 
+mod shared;
 #[cfg(test)]
 mod tests;

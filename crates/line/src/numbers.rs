@@ -15,6 +15,8 @@ const BACK: Duration = Duration::from_secs(15);
 /// How often marks are set, and how many there are while numbers are recent.
 const MARK: Duration = Duration::from_secs(1);
 const MARKS_MAX: usize = 16;
+/// Spans of numbers just drawn, one per second; beyond that the last one grows.
+const FRESH_MAX: usize = 16;
 /// Calls over which the show-up ratio is averaged.
 const CALLS_KNOWN: f64 = 200.0;
 /// Prior of the show-up ratio: this many calls, all of which came.
@@ -102,6 +104,8 @@ pub(crate) struct Numbers {
     /// came; both forget.
     known: f64,
     came: f64,
+    /// Where gateways share the line: numbers just drawn here, and when they are doubted.
+    fresh: VecDeque<Unconfirmed>,
 }
 
 suimon_model::saved_struct!(
@@ -120,7 +124,7 @@ suimon_model::saved_struct!(
         asked_late,
         known,
         came,
-    },
+    } without { fresh },
     |it: &Numbers| {
         let mark_is_sound = |mark: &Mark| {
             (it.late..=it.called).contains(&mark.called)
@@ -243,6 +247,63 @@ impl Numbers {
         }
     }
 
+    /// Takes note that `number` was drawn here at `now`, of a line that several gateways share:
+    /// those passed over belong to visitors of others, or to nobody.
+    pub(crate) fn drawn_here(&mut self, now: Instant, number: u64) {
+        if number > self.next {
+            self.add_nobodys(self.next, number);
+        }
+        self.next = number + 1;
+        // Nobody is provisional by number: some in between are of other gateways.
+        self.settled = self.next;
+        self.presence.presume(number);
+        let until = now + DRAWN;
+        let is_full = self.fresh.len() >= FRESH_MAX;
+        match self.fresh.back_mut() {
+            Some(last) if is_full || until.since(last.until) < MARK => last.to = self.next,
+            _ => self.fresh.push_back(Unconfirmed { from: number, to: self.next, until: until + MARK }),
+        }
+    }
+
+    /// Takes note that `number` was drawn, here or at another gateway.
+    pub(crate) fn know_of(&mut self, number: u64) {
+        if number >= self.next && number - self.presence.first() < NUMBERS_MAX {
+            self.add_nobodys(self.next, number + 1);
+            self.next = number + 1;
+            self.settled = self.next;
+        }
+    }
+
+    /// Calls all before `mark`, as far as there are numbers.
+    pub(crate) fn call_to(&mut self, mark: u64) {
+        let mark = mark.min(self.next);
+        if mark <= self.called {
+            return;
+        }
+        let before = self.expected_before(self.called);
+        self.called = mark;
+        self.pass_nobodys();
+        self.asked += self.expected_before(self.called) - before;
+    }
+
+    /// Returns points (number, people not called before it), at most `points_max`, closest together
+    /// at the head.
+    pub(crate) fn people(&self, points_max: usize) -> Vec<(u64, u64)> {
+        let all = self.expected_before(self.next).saturating_sub(self.expected_before(self.called));
+        let mut points = Vec::new();
+        let mut wanted = 1;
+        while wanted <= all && points.len() + 1 < points_max {
+            let (number, missing) = self.presence.reach(self.called, wanted, self.next);
+            points.push((number, wanted - missing));
+            wanted += (wanted / 2).max(1);
+        }
+        if all > 0 {
+            points.push((self.next, all));
+        }
+        points.dedup_by_key(|(number, _)| *number);
+        points
+    }
+
     /// Counts apart the runs that calling has passed.
     fn pass_nobodys(&mut self) {
         while let Some((from, to)) = self.nobodys.front().copied()
@@ -268,6 +329,12 @@ impl Numbers {
 
     /// Moves the ends of what is recent, and learns how many of those called have come.
     pub(crate) fn age(&mut self, now: Instant) {
+        while let Some(drew) = self.fresh.front().copied()
+            && now >= drew.until
+        {
+            self.fresh.pop_front();
+            self.presence.doubt(drew.from, drew.to);
+        }
         if let Some(drew) = self.unconfirmed.take_if(|drew| now >= drew.until) {
             self.presence.doubt(drew.from, drew.to);
         }

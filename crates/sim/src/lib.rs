@@ -10,6 +10,7 @@
 //! - [`replay`]: plays a recording of a gate again, and shows what other settings would have
 //!   decided.
 //! - [`cluster`]: a front end and a number of nodes that changes, as in the fourth paper.
+//! - [`gateways`]: several gateways that share before one application.
 //! - [`OtherRoutes`], [`OtherSessions`]: the interface for external laws; `experiments/rivals` has
 //!   some.
 //!
@@ -19,6 +20,7 @@
 mod check;
 pub mod cluster;
 mod expect;
+pub mod gateways;
 mod laws;
 mod node;
 mod others;

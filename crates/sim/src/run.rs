@@ -506,7 +506,7 @@ impl<'a> Run<'a> {
 
 /// Returns the gate of a run, and the number of its routes. `cpu`: how busy the application's
 /// processors are, for laws that use it.
-fn gate(scenario: &Scenario, seed: u64, laws: &Laws, cpu: &Utilisation) -> (Gate, usize) {
+pub(crate) fn gate(scenario: &Scenario, seed: u64, laws: &Laws, cpu: &Utilisation) -> (Gate, usize) {
     let now = Instant::ORIGIN;
     let setup = &scenario.gate;
     let law = scenario.pool.as_ref().and_then(|pool| pool.law);

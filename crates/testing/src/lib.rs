@@ -1,5 +1,7 @@
 //! What the tests of several crates begin with. Nothing but tests knows it.
 
+pub mod engine;
+
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use std::fs;
 use std::path::Path;

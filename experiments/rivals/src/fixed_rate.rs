@@ -64,6 +64,7 @@ mod tests {
             waiting: 9,
             active: 0,
             entry: LastRoute::START,
+            shared: None,
         };
         let (mut now, end) = (Instant::ORIGIN + seconds(from), Instant::ORIGIN + seconds(from + secs));
         let mut begun = 0;

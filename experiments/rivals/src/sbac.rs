@@ -104,6 +104,7 @@ mod tests {
             waiting: 0,
             active: 0,
             entry: suimon_control::LastRoute::START,
+            shared: None,
         };
         let mut admitted = vec![];
         for (second, utilisation) in utilisations.iter().enumerate() {
@@ -142,6 +143,7 @@ mod tests {
             waiting: 0,
             active: 0,
             entry: suimon_control::LastRoute::START,
+            shared: None,
         };
         cpu.set(1.0);
         law.on_tick(Instant::ORIGIN + seconds(0.75), &inputs, &mut out);

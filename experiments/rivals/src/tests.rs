@@ -79,6 +79,7 @@ fn session_laws_are_told_of_the_site() {
         waiting: 0,
         active: 0,
         entry: suimon_control::LastRoute::START,
+        shared: None,
     };
     let mut sbac = SessionRival::Sbac.build(&site, KindId(0), Instant::ORIGIN);
     site.cpu.set(1.0);

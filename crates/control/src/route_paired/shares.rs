@@ -33,13 +33,14 @@ impl Paired {
     pub(super) fn company(&self, route: RouteId) -> f64 {
         let route = &self.routes[route.index()];
         let own = route.in_service.len() as u64;
-        own as f64 + self.inside.saturating_sub(own * route.weight) as f64 / WHOLE as f64
+        let others = self.inside.saturating_sub(own * route.weight) as f64 / WHOLE as f64;
+        own as f64 + others + self.elsewhere as f64
     }
 
     /// Returns how many are in the application, each counted by the share of a core that it can ask
     /// for.
     pub(super) fn inside(&self) -> f64 {
-        self.inside as f64 / WHOLE as f64
+        self.inside as f64 / WHOLE as f64 + self.elsewhere as f64
     }
 
     /// Updates what requests of each route can ask for. Where the cores are doubted each is assumed

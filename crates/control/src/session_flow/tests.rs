@@ -44,6 +44,7 @@ fn inputs<'a>(visits: &'a Visits, routes: &'a [RouteInputs], waiting: usize) -> 
         waiting,
         active: 0,
         entry: LastRoute::START,
+        shared: None,
     }
 }
 

@@ -199,7 +199,12 @@ impl Gate {
 
     /// Returns whether the limit of `route` lets another one start.
     pub(super) fn has_own_slot(&self, route: RouteId) -> bool {
-        self.limit(route).is_none_or(|limit| self.routes[route.index()].in_flight < limit as usize)
+        let Some(limit) = self.limit(route) else { return true };
+        let in_flight = self.routes[route.index()].in_flight;
+        match &self.shared {
+            None => in_flight < limit as usize,
+            Some(shared) => shared.has_slot(route, in_flight),
+        }
     }
 
     /// Starts the requests that may start at `route`: none waits while a slot is free.
@@ -325,6 +330,7 @@ impl Gate {
 
     pub(super) fn note_load(&mut self, now: Instant, route: RouteId) {
         let state = &self.routes[route.index()];
-        self.meters[route.index()].load(now, state.in_flight, state.queue.len());
+        let (in_flight, waiting) = self.load_elsewhere(route);
+        self.meters[route.index()].load(now, state.in_flight + in_flight, state.queue.len() + waiting);
     }
 }

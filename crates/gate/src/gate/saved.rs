@@ -112,6 +112,7 @@ impl Gate {
             recorded: 0,
             fresh: vec![],
             params,
+            shared: None,
         };
         from.finish()?;
         gate.away.count_again(&gate.requests);

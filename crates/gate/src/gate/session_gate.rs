@@ -5,6 +5,7 @@ use super::Gate;
 use crate::api::{InLine, Output};
 use crate::held::{Key, Newcomer};
 use crate::requests::{NewcomerPosition, Origin, Request, Stage};
+use crate::shared::shared_inputs;
 use suimon_control::{AdmissionDecision, AdmissionInputs, LastRoute as Entry};
 use suimon_line::{Lane, Position, PositionStatus};
 use suimon_model::{Instant, KindId, Reason, RequestId, SessionId, seconds};
@@ -212,7 +213,7 @@ impl Gate {
     fn delays_nobody(&mut self, now: Instant, kind_id: KindId, id: RequestId, position: Position) -> bool {
         let kind = &self.kinds[kind_id.index()];
         let Some(line) = &kind.line else { return false };
-        if !kind.held.is_empty() || line.has_waiters() {
+        if !kind.held.is_empty() || line.has_waiters() || kind.waiting_elsewhere() > 0 {
             return false;
         }
         let others = line.expected_beside(position);
@@ -332,6 +333,7 @@ impl Gate {
             waiting: state.waiting(),
             active: self.sessions.of_kind(kind),
             entry,
+            shared: shared_inputs(self.shared.as_deref(), state.shared.as_ref()),
         };
         state.law.may_admit(now, &inputs)
     }
@@ -347,6 +349,7 @@ impl Gate {
             waiting: state.waiting(),
             active: self.sessions.of_kind(kind),
             entry: Entry::START,
+            shared: shared_inputs(self.shared.as_deref(), state.shared.as_ref()),
         }
     }
 

@@ -4,8 +4,10 @@ use super::Gate;
 use crate::api::RouteMode;
 use crate::kinds::KindGate;
 use crate::requests::Stage;
+use crate::shared::shared_inputs;
 use suimon_control::{AdmissionInputs, KindInputs, RouteInputs};
 use suimon_model::{Instant, PoolId, RouteId};
+use suimon_sharing::KindPart;
 
 /// Rates shown are taken over this long.
 pub(super) const VIEW_SECONDS: f64 = 2.0;
@@ -51,9 +53,10 @@ impl Gate {
                 routes: &self.inputs,
                 kinds: &self.kind_inputs,
                 patience: state.patience(),
-                waiting: state.waiting(),
+                waiting: state.waiting() + state.waiting_elsewhere(),
                 active: self.sessions.of_kind(state.id),
                 entry: suimon_control::LastRoute::START,
+                shared: shared_inputs(self.shared.as_deref(), state.shared.as_ref()),
             };
             // From an application that does not answer a law could only learn wrong things.
             if !self.away.is_on() {
@@ -102,7 +105,11 @@ impl Gate {
             let id = RouteId(index as u32);
             // Under a cap it is the cap that says what the route can do.
             let is_capped = self.services.is_capped(id);
-            route.capacity.tick(now, meter, !is_capped && !self.law.is_settled(id));
+            let is_settled = match &self.shared {
+                None => self.law.is_settled(id),
+                Some(shared) => shared.is_settled(id).unwrap_or_else(|| self.law.is_settled(id)),
+            };
+            route.capacity.tick(now, meter, !is_capped && !is_settled);
             let tick = meter.since(&route.tick_begin, now);
             route.tick_begin = meter.read(now);
             if tick.progressed > 0 {
@@ -115,13 +122,20 @@ impl Gate {
             // How fast it goes on, and what it can do, is unknown where the requests in flight are
             // of another sort than those seen.
             let is_unlike = self.law.is_unlike(now, id);
-            let capacity = route.capacity_per_second().filter(|_| held && !is_unlike);
+            let learned = self.shared.as_deref().and_then(|shared| shared.capacity(id));
+            let known = route.capacity_per_second().or(learned);
+            let capacity = known.filter(|_| held && !is_unlike);
+            let age = match route.capacity_per_second() {
+                None if learned.is_some() => 0.0,
+                _ => route.capacity_age(now),
+            };
             self.inputs[index] = RouteInputs {
                 capacity,
-                capacity_age: if is_unlike { f64::INFINITY } else { route.capacity_age(now) },
+                capacity_age: if is_unlike { f64::INFINITY } else { age },
                 service: self.law.service(id),
                 work: self.law.work(id),
-                waiting: route.queue.ahead(),
+                waiting: route.queue.ahead()
+                    + self.shared.as_deref().map_or(0, |shared| shared.load_elsewhere(id).1),
                 idle: route.waited_at.map_or(f64::INFINITY, |at| now.secs_since(at)),
                 rate: if is_unlike { 0.0 } else { route.rate(now) },
                 bias: route.forecast.bias(),
@@ -142,11 +156,14 @@ impl Gate {
 
     /// Takes in the shares of the kinds.
     fn look_at_kinds(&mut self) {
-        let came = |kind: &KindGate| kind.came.per_second().unwrap_or(0.0) + CAME_LEAST;
+        let elsewhere = |kind: &KindGate, of: fn(&KindPart) -> f64| kind.shared.as_ref().map_or(0.0, of);
+        let came = |kind: &KindGate| {
+            kind.came.per_second().unwrap_or(0.0) + elsewhere(kind, |part| part.came_elsewhere) + CAME_LEAST
+        };
         let all: f64 = self.kinds.iter().map(came).sum();
         let of = |kind: &KindGate| KindInputs {
             share: came(kind) / all,
-            begun: kind.begun.per_second().unwrap_or(0.0),
+            begun: kind.begun.per_second().unwrap_or(0.0) + elsewhere(kind, |part| part.begun_elsewhere),
         };
         self.kind_inputs.clear();
         self.kind_inputs.extend(self.kinds.iter().map(of));
@@ -162,12 +179,13 @@ impl Gate {
             waiting: 0,
             active: 0,
             entry: suimon_control::LastRoute::START,
+            shared: shared_inputs(self.shared.as_deref(), None),
         };
         for (index, route) in self.routes.iter_mut().enumerate() {
             let id = RouteId(index as u32);
             let Some(foreseen) = inputs.foreseen(id) else { continue };
             let capacity = self.inputs[index].capacity.unwrap_or(f64::INFINITY);
-            let waited = self.visits.rank(id) * route.queue.ahead() as f64 / capacity;
+            let waited = self.visits.rank(id) * self.inputs[index].waiting as f64 / capacity;
             let delay = self.visits.delay(id) + self.inputs[index].service.unwrap_or(0.0);
             route.forecast.tick(now, foreseen, waited, delay);
         }

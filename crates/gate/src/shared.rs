@@ -1,0 +1,88 @@
+//! What a gate knows of the others before the same application.
+
+use suimon_control::SharedInputs;
+use suimon_model::RouteId;
+use suimon_sharing::{Ended, KindPart, RoutePart, split};
+
+/// What is shared.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    pub(crate) gateways: u32,
+    /// Whether there was a part yet.
+    pub(crate) has_joined: bool,
+    /// By route, as far as they are known to others.
+    pub(crate) routes: Vec<Option<RoutePart>>,
+    /// By route: visits that sessions of others still have to make.
+    pub(crate) remaining: Vec<f64>,
+    pub(crate) in_flight_elsewhere: u64,
+    /// By route, what ended here.
+    pub(crate) ended: Vec<Ended>,
+}
+
+impl Shared {
+    pub(crate) fn part(&self, route: RouteId) -> Option<&RoutePart> {
+        self.routes.get(route.index())?.as_ref()
+    }
+
+    /// Returns whether one more may start at `route`, where a limit is held.
+    pub(crate) fn has_slot(&self, route: RouteId, in_flight: usize) -> bool {
+        let Some(part) = self.part(route) else {
+            // Nobody else knows the route yet.
+            return self.has_joined && in_flight == 0;
+        };
+        let used = in_flight as u64 + u64::from(part.in_flight_elsewhere);
+        let slots = part.slots as usize;
+        in_flight < slots || (in_flight == slots && part.may_borrow && split::lent(part.limit, used))
+    }
+
+    pub(crate) fn load_elsewhere(&self, route: RouteId) -> (usize, usize) {
+        self.part(route)
+            .map_or((0, 0), |part| (part.in_flight_elsewhere as usize, part.waiting_elsewhere as usize))
+    }
+
+    /// Returns whether the gateway that learns the limit of `route` says that it is settled; `None`:
+    /// this one does.
+    pub(crate) fn is_settled(&self, route: RouteId) -> Option<bool> {
+        self.part(route).filter(|part| !part.is_learner).map(|part| part.is_settled)
+    }
+
+    /// Returns completions per second that `route` can do, as the gateway that learns it says.
+    pub(crate) fn capacity(&self, route: RouteId) -> Option<f64> {
+        self.part(route).map(|part| part.capacity).filter(|capacity| *capacity > 0.0)
+    }
+
+    fn ended_at(&mut self, route: RouteId) -> &mut Ended {
+        if self.ended.len() <= route.index() {
+            self.ended.resize(route.index() + 1, Ended::default());
+        }
+        &mut self.ended[route.index()]
+    }
+
+    pub(crate) fn ended(&mut self, route: RouteId, service: f64, progress: bool) {
+        let ended = self.ended_at(route);
+        match progress {
+            true => ended.progressed += 1,
+            false => ended.failed += 1,
+        }
+        ended.service_seconds += service;
+    }
+
+    pub(crate) fn answered(&mut self, route: RouteId, service: f64) {
+        let ended = self.ended_at(route);
+        ended.answered += 1;
+        ended.answered_seconds += service;
+    }
+}
+
+/// Returns what the law of a kind sees of it.
+pub(crate) fn shared_inputs<'a>(
+    shared: Option<&'a Shared>,
+    kind: Option<&KindPart>,
+) -> Option<SharedInputs<'a>> {
+    shared.map(|shared| SharedInputs {
+        portion: kind.map_or(0.0, |kind| kind.portion),
+        gateways: shared.gateways.max(1),
+        pace: kind.and_then(|kind| kind.pace),
+        remaining: &shared.remaining,
+    })
+}

@@ -1,0 +1,266 @@
+use super::*;
+use crate::KindReport;
+use proptest::prelude::*;
+use suimon_model::seconds;
+
+const PERIOD: Duration = Duration::from_millis(100);
+const ROUTE: u64 = 7;
+
+/// Gateways over an engine that holds their last records, and requests that each has in the
+/// application.
+struct World {
+    gateways: Vec<Sharing>,
+    /// By gateway: in the application, waiting, and the slots it may use.
+    busy: Vec<u32>,
+    waiting: Vec<u32>,
+    parts: Vec<Part>,
+    engine: BTreeMap<GatewayId, (Instant, Record)>,
+    now: Instant,
+    limit: u32,
+}
+
+impl World {
+    fn new(count: u64, limit: u32) -> World {
+        let gateway = |number| {
+            let me = GatewayId(number);
+            Sharing::new(Params { me, life: number, period: PERIOD, gateways: 2 })
+        };
+        World {
+            gateways: (1..=count).map(gateway).collect(),
+            busy: vec![0; count as usize],
+            waiting: vec![0; count as usize],
+            parts: vec![Part::default(); count as usize],
+            engine: BTreeMap::new(),
+            now: Instant::ORIGIN + seconds(1.0),
+            limit,
+        }
+    }
+
+    fn report(&self, index: usize) -> Report {
+        let route = RouteReport {
+            key: ROUTE,
+            in_flight: self.busy[index],
+            waiting: self.waiting[index],
+            limit: self.limit,
+            ..RouteReport::default()
+        };
+        let wants = f64::from(self.busy[index] + self.waiting[index]);
+        let kind = KindReport { key: ROUTE, wants, ..KindReport::default() };
+        Report { routes: vec![route], kinds: vec![kind] }
+    }
+
+    fn seen(&self) -> Exchange {
+        let seen = self.engine.iter().map(|(member, (at, record))| Seen {
+            member: *member,
+            age: self.now.since(*at),
+            record: record.clone(),
+        });
+        Exchange { seen: seen.collect() }
+    }
+
+    /// One exchange of one gateway. `reaches`: whether its record arrives; `returns`: whether the
+    /// answer does.
+    fn exchange(&mut self, index: usize, reaches: bool, returns: bool) {
+        let report = self.report(index);
+        let record = self.gateways[index].handle_report(self.now, report);
+        let record = Record::of_bytes(&record.to_bytes()).expect("a record is read as it was written");
+        if reaches {
+            self.engine.insert(GatewayId(index as u64 + 1), (self.now, record));
+        }
+        let exchange = self.seen();
+        match reaches && returns {
+            true => self.gateways[index].handle_exchange(self.now, exchange),
+            false => self.gateways[index].handle_failure(),
+        }
+        self.parts[index] = self.gateways[index].part(self.now);
+        self.start(index);
+    }
+
+    /// Starts what may start.
+    fn start(&mut self, index: usize) {
+        let Some(part) = self.parts[index].routes.first().copied() else { return };
+        while self.waiting[index] > 0 {
+            let used = u64::from(self.busy[index]) + u64::from(part.in_flight_elsewhere);
+            let borrows = part.may_borrow && self.busy[index] == part.slots && split::lent(part.limit, used);
+            if self.busy[index] >= part.slots && !borrows {
+                return;
+            }
+            self.waiting[index] -= 1;
+            self.busy[index] += 1;
+        }
+    }
+
+    fn all(&mut self) {
+        self.now += PERIOD;
+        (0..self.gateways.len()).for_each(|index| self.exchange(index, true, true));
+    }
+
+    fn slots(&self) -> Vec<u32> {
+        self.parts.iter().map(|part| part.routes[0].slots).collect()
+    }
+}
+
+#[test]
+fn all_get_their_share_within_a_second() {
+    let mut world = World::new(4, 12);
+    world.waiting = vec![100, 50, 50, 0];
+    (0..10).for_each(|_| world.all());
+    let busy: u32 = world.busy.iter().sum();
+    assert!((12..=16).contains(&busy), "each has its slots, and may have borrowed one: {busy}");
+    assert!(world.busy[0] > world.busy[1] && world.busy[3] == 0, "{:?}", world.busy);
+}
+
+#[test]
+fn one_that_joins_begins_with_nothing_and_takes_nothing() {
+    let mut world = World::new(2, 4);
+    world.waiting = vec![50, 50];
+    world.exchange(0, true, true);
+    world.exchange(0, true, true);
+    assert_eq!(world.busy[0], 4);
+    world.exchange(1, true, true);
+    assert_eq!(world.parts[1].routes[0].slots, 0, "the first has all of them in the application");
+    world.all();
+    world.all();
+    assert_eq!(world.busy, [4, 0], "and nothing is taken from it");
+    world.busy[0] = 2;
+    (0..4).for_each(|_| world.all());
+    assert_eq!(world.busy, [2, 2]);
+}
+
+#[test]
+fn the_last_share_is_kept_for_three_periods_and_then_the_safe_one() {
+    let mut world = World::new(3, 12);
+    world.waiting = vec![9, 1, 1];
+    (0..10).for_each(|_| world.all());
+    let last = world.slots()[0];
+    assert!(last > 4, "{last}");
+    for _ in 0..3 {
+        world.now += PERIOD;
+        world.exchange(0, false, false);
+        assert_eq!((world.slots()[0], world.gateways[0].phase(world.now)), (last, Phase::LastShare));
+    }
+    world.now += PERIOD;
+    world.exchange(0, false, false);
+    assert_eq!((world.slots()[0], world.gateways[0].phase(world.now)), (4, Phase::SafeShare));
+    assert!((world.parts[0].kinds[0].portion - 1.0 / 3.0).abs() < 1e-9);
+    world.all();
+    assert_eq!(world.gateways[0].phase(world.now), Phase::Shared);
+}
+
+#[test]
+fn one_that_never_reached_the_engine_has_a_safe_share_at_once() {
+    let mut world = World::new(1, 12);
+    world.exchange(0, false, false);
+    assert_eq!((world.slots()[0], world.gateways[0].phase(world.now)), (6, Phase::SafeShare));
+}
+
+#[test]
+fn a_survivor_grows_once_the_record_of_the_dead_has_expired() {
+    let mut world = World::new(2, 8);
+    world.waiting = vec![50, 50];
+    for _ in 0..10 {
+        world.all();
+        world.busy = vec![4, 4];
+    }
+    assert_eq!(world.slots(), [4, 4]);
+    for period in 1..=5 {
+        world.now += PERIOD;
+        world.exchange(0, true, true);
+        let expected = if period <= 4 { 4 } else { 8 };
+        assert_eq!(world.slots()[0], expected, "{period} periods after the last record");
+    }
+    assert_eq!(world.gateways[0].membership(), 2, "and is careful for a minute");
+}
+
+#[test]
+fn what_ended_elsewhere_is_counted_once_however_often_it_is_told() {
+    let mut world = World::new(2, 8);
+    (0..3).for_each(|_| world.all());
+    let mut record = world.engine[&GatewayId(2)].1.clone();
+    for (number, progressed, expected) in [(10, 5, 5), (10, 6, 0), (9, 3, 0), (14, 25, 20)] {
+        record.number = number;
+        record.routes[0].report.ended.progressed = progressed;
+        world.engine.insert(GatewayId(2), (world.now, record.clone()));
+        world.exchange(0, true, true);
+        assert_eq!(world.parts[0].routes[0].ended_elsewhere.progressed, expected, "record {number}");
+    }
+    record.life = 99;
+    record.routes[0].report.ended.progressed = 1;
+    world.engine.insert(GatewayId(2), (world.now, record));
+    world.exchange(0, true, true);
+    assert_eq!(world.parts[0].routes[0].ended_elsewhere.progressed, 0, "another process began anew");
+}
+
+#[test]
+fn one_learns_and_the_others_follow() {
+    let mut world = World::new(3, 8);
+    (0..5).for_each(|_| world.all());
+    let learners = world.parts.iter().filter(|part| part.routes[0].is_learner).count();
+    assert_eq!(learners, 1);
+    assert!(world.parts.iter().all(|part| part.gateways == 3));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    /// Lost, late and partitioned: what the application gets stays within the bound of the crate's
+    /// documentation. `steps`: who exchanges next, what of it is lost, what ends and arrives, ms.
+    #[test]
+    fn over_admission_stays_within_its_bound(
+        count in 2u64..6,
+        limit in 1u32..20,
+        steps in prop::collection::vec((0usize..6, 0u8..10, 0u32..6, 0u32..12, 0u64..80), 1..200),
+    ) {
+        let mut world = World::new(count, limit);
+        // Until when what a silent gateway had, or began by its safe share, may be there beside what
+        // the others have: all have to hear of it, and what is too much has to end.
+        let mut silent_until = vec![Instant::ORIGIN; count as usize];
+        for (who, loss, ends, arrives, millis) in steps {
+            let index = who % count as usize;
+            world.now += Duration::from_millis(millis);
+            world.busy[index] = world.busy[index].saturating_sub(ends);
+            world.waiting[index] += arrives;
+            (0..count as usize).for_each(|other| world.expire(other));
+            world.exchange(index, loss != 0, loss != 1);
+            let inside: u32 = world.busy.iter().sum();
+            for (other, until) in silent_until.iter_mut().enumerate() {
+                if world.is_silent(other) || (*until > world.now && inside > limit) {
+                    *until = world.now + PERIOD * (EXPIRY_PERIODS + 1);
+                }
+            }
+            let gone = silent_until.iter().filter(|until| **until > world.now).count() as u32;
+            let bound = limit + count as u32 + gone * limit.max(1);
+            prop_assert!(inside <= bound, "{inside} inside, bound {bound}, limit {limit}");
+            prop_assert!(world.slots_of(index) <= limit, "never unlimited");
+        }
+    }
+
+    #[test]
+    fn records_are_read_as_they_were_written_and_anything_else_is_refused(
+        bytes in prop::collection::vec(any::<u8>(), 0..200),
+    ) {
+        if let Ok(record) = Record::of_bytes(&bytes) {
+            let again = Record::of_bytes(&record.to_bytes());
+            prop_assert_eq!(again.map(|again| again.number), Ok(record.number));
+        }
+    }
+}
+
+impl World {
+    fn slots_of(&self, index: usize) -> u32 {
+        self.parts[index].routes[0].slots
+    }
+
+    /// What its shell does where no exchange succeeds.
+    fn expire(&mut self, index: usize) {
+        if self.gateways[index].phase(self.now) == Phase::SafeShare {
+            self.parts[index] = self.gateways[index].part(self.now);
+        }
+    }
+
+    fn is_silent(&self, index: usize) -> bool {
+        let written = self.engine.get(&GatewayId(index as u64 + 1));
+        written.is_none_or(|(at, _)| self.now.since(*at) > PERIOD * EXPIRY_PERIODS)
+            || self.gateways[index].phase(self.now) == Phase::SafeShare
+    }
+}

@@ -1,0 +1,162 @@
+//! Several gateways before one application: as much work as behind one, one line in order, and what
+//! happens when a gateway or the engine is lost.
+
+use std::path::Path;
+use std::time::Duration;
+use suimon_model::{Instant, seconds};
+use suimon_settings::scenario;
+use suimon_sim::Scenario;
+use suimon_sim::gateways::{Fault, GatewaysResult, run_gateways};
+
+const SEEDS: std::ops::RangeInclusive<u64> = 1..=3;
+
+fn site(name: &str) -> Scenario {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../scenarios/{name}.toml"));
+    let mut site = scenario::load(&path).unwrap_or_else(|faults| panic!("{faults}"));
+    site.warm_up = Duration::from_secs(120);
+    site.measure = Duration::from_secs(300);
+    site
+}
+
+fn with_line(name: &str) -> Scenario {
+    let mut site = site(name);
+    for kind in &mut site.gate.kinds {
+        kind.params.line = Some(suimon_line::Params::default());
+    }
+    site
+}
+
+fn at(secs: f64) -> Instant {
+    Instant::ORIGIN + seconds(secs)
+}
+
+/// Of those who began from the line, the share that began after somebody who drew so many seconds
+/// later.
+fn inversions(result: &GatewaysResult, secs: f64) -> f64 {
+    let mut latest = Instant::ORIGIN;
+    let mut overtaken = 0;
+    for (drawn, _) in &result.from_line {
+        overtaken += usize::from(*drawn + seconds(secs) < latest);
+        latest = latest.max(*drawn);
+    }
+    overtaken as f64 / result.from_line.len().max(1) as f64
+}
+
+fn mean(results: &[GatewaysResult], of: impl Fn(&GatewaysResult) -> f64) -> f64 {
+    results.iter().map(of).sum::<f64>() / results.len() as f64
+}
+
+fn runs(site: &Scenario, count: usize) -> Vec<GatewaysResult> {
+    SEEDS.map(|seed| run_gateways(site, seed, count, &[])).collect()
+}
+
+/// By how many requests at most the limit of a route was exceeded in these seconds.
+fn over(result: &GatewaysResult, from: usize, to: usize) -> u32 {
+    result.series[from..to].iter().map(|second| second.over).max().unwrap_or(0)
+}
+
+#[test]
+fn several_gateways_do_what_one_does() {
+    for name in ["open-200-percent", "closed-400"] {
+        let site = site(name);
+        let one = runs(&site, 1);
+        for (count, least) in [(2, 0.97), (4, 0.92)] {
+            let several = runs(&site, count);
+            let goodput = mean(&several, GatewaysResult::goodput) / mean(&one, GatewaysResult::goodput);
+            let begun = mean(&several, GatewaysResult::begun_per_second)
+                / mean(&one, GatewaysResult::begun_per_second);
+            assert!(goodput >= least, "{name}, {count} gateways: goodput {goodput:.3} of one gateway's");
+            assert!(begun >= least && begun <= 1.03, "{name}, {count} gateways: begun {begun:.3}");
+            for result in &several {
+                assert_eq!((result.sent_back, result.counts.mid_session_failures), (0, 0), "{name}");
+                // One borrowed slot each, and what was started under a limit that was lowered.
+                assert!(over(result, 0, result.series.len()) <= count as u32 + 1, "{name}, {count}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_same_run_is_the_same_bit_for_bit() {
+    let site = Scenario { measure: Duration::from_secs(30), ..site("closed-400") };
+    let faults = [Fault::EnginePaused(at(60.0), at(70.0)), Fault::Dies(2, at(100.0))];
+    let run = || run_gateways(&site, 5, 3, &faults).trace;
+    assert_eq!(run(), run());
+}
+
+#[test]
+fn a_gateway_that_dies_costs_no_session_and_no_place() {
+    for site in [site("open-200-percent"), with_line("open-200-percent")] {
+        for count in [2, 4] {
+            let result = run_gateways(&site, 1, count, &[Fault::Dies(1, at(200.0))]);
+            assert_eq!((result.sent_back, result.places_lost, result.counts.mid_session_failures), (0, 0, 0));
+            assert!(result.goodput() > 3.1, "{count} gateways, one dies: {:.3}/s", result.goodput());
+            // What it had in the application ends beside what the others begin.
+            assert!(over(&result, 195, 215) <= 2 * count as u32, "{count} gateways");
+        }
+    }
+}
+
+#[test]
+fn without_the_engine_each_has_a_safe_share_and_nobody_more() {
+    for (count, faults) in [
+        (2, [Fault::EngineLost(at(200.0), at(260.0))]),
+        (4, [Fault::EngineLost(at(200.0), at(260.0))]),
+        (2, [Fault::EnginePaused(at(200.0), at(210.0))]),
+        (4, [Fault::EnginePaused(at(200.0), at(210.0))]),
+    ] {
+        let result = run_gateways(&site("open-200-percent"), 1, count, &faults);
+        assert!(result.series[202..209].iter().all(|second| second.safe == count as u32), "{faults:?}");
+        assert!(result.series[262..].iter().all(|second| second.safe == 0), "{faults:?}: it is shared again");
+        // One slot each, where the limit is lower than the number of gateways.
+        assert!(over(&result, 195, 270) <= count as u32, "{faults:?}: {}", over(&result, 195, 270));
+        assert_eq!((result.sent_back, result.counts.mid_session_failures), (0, 0), "{faults:?}");
+        assert!(result.goodput() > 3.0, "{faults:?}: {:.3}/s", result.goodput());
+    }
+}
+
+#[test]
+fn one_that_is_cut_off_keeps_a_safe_share_and_the_others_share_the_limit() {
+    for count in [2, 4] {
+        let faults = [Fault::Partitioned(0, at(200.0), at(260.0))];
+        let result = run_gateways(&site("open-200-percent"), 1, count, &faults);
+        assert!(result.series[202..259].iter().all(|second| second.safe == 1), "one of {count}");
+        for seconds in result.series[192..270].windows(4) {
+            // What was started under a limit that was lowered since ends first.
+            let highest = seconds.iter().map(|second| second.limit).max().unwrap_or(0);
+            let safe = (highest / count as u32).max(1);
+            let inside = seconds[3].limit + seconds[3].over;
+            assert!(inside <= highest + safe + count as u32, "{count} gateways: {seconds:?}");
+        }
+        assert_eq!((result.sent_back, result.counts.mid_session_failures), (0, 0));
+    }
+}
+
+#[test]
+fn places_are_called_in_one_order_whichever_gateway_drew_them() {
+    for name in ["open-200-percent", "closed-400"] {
+        let site = with_line(name);
+        for count in [2, 4] {
+            let result = run_gateways(&site, 1, count, &[]);
+            assert!(result.from_line.len() > 800, "{name}: {} began from the line", result.from_line.len());
+            assert_eq!((result.sent_back, result.places_lost), (0, 0), "{name}, {count} gateways");
+            let share = inversions(&result, 20.0);
+            assert!(share <= 0.03, "{name}, {count} gateways: {share:.4} overtaken by more than 20 s");
+        }
+    }
+}
+
+#[test]
+fn the_order_survives_the_loss_of_a_gateway_and_of_the_engine() {
+    let site = with_line("closed-400");
+    for (faults, most) in [
+        (Fault::Dies(1, at(200.0)), 0.03),
+        (Fault::EngineLost(at(200.0), at(260.0)), 0.06),
+        (Fault::EnginePaused(at(200.0), at(210.0)), 0.03),
+    ] {
+        let result = run_gateways(&site, 1, 2, &[faults]);
+        assert_eq!((result.sent_back, result.places_lost), (0, 0), "{faults:?}");
+        let share = inversions(&result, 20.0);
+        assert!(share <= most, "{faults:?}: {share:.4} overtaken by more than 20 s");
+    }
+}
