@@ -161,6 +161,7 @@ impl Source for OneOfEverything {
             kinds: vec![("visit".to_owned(), kind)],
             lines: vec![LineCounts { told: times.clone(), waited: times, ..LineCounts::default() }],
             recalled: None,
+            sharing: Some(suimon_proxy::SharingView::default()),
             gate: Snapshot {
                 routes: Vec::new(),
                 kinds: Vec::new(),

@@ -28,6 +28,7 @@ mod process;
 mod routes;
 mod scaling;
 mod services;
+mod sharing;
 mod state;
 mod sums;
 mod text;
@@ -50,6 +51,7 @@ pub use pool::{
 pub use routes::{Params, serve};
 pub use scaling::{ScalingChange, ScalingState};
 pub use services::ServiceState;
+pub use sharing::SharingState;
 pub use state::{
     DecisionState, KindState, NodeState, Percentiles, PhpState, Rates, RecalledState, Refusals, RouteState,
     State, Totals, WaitState,

@@ -62,6 +62,15 @@ fn whole(out: &mut Exposition, view: &View) {
     out.single(names::IN_FLIGHT, view.gate.in_flight as f64);
     out.single(names::SUSPENDED, view.gate.suspended as f64);
     out.single(names::LEASED_SESSIONS, view.gate.leased_sessions as f64);
+    if let Some(sharing) = &view.sharing {
+        out.single(names::SHARING_GATEWAYS, sharing.gateways as f64);
+        out.family(names::SHARING_PHASE).value(&[("phase", sharing.phase)], 1.0);
+        let mut exchanges = out.family(names::SHARING_EXCHANGES);
+        exchanges.value(&[("outcome", "done")], sharing.exchanges as f64);
+        exchanges.value(&[("outcome", "failed")], sharing.failures as f64);
+        out.single(names::SHARING_EXCHANGE, sharing.exchange_seconds);
+        out.single(names::SHARING_LEARNS, f64::from(u8::from(sharing.learns)));
+    }
 }
 
 fn routes(out: &mut Exposition, view: &View) {

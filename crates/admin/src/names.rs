@@ -54,6 +54,13 @@ metrics! {
     SUSPENDED = Gauge "suimon_suspended_requests", "Suspended requests: in the application, but waiting for their clients in the middle of a body, without a slot. Not in suimon_in_flight_requests.";
     LEASED_SESSIONS = Gauge "suimon_leased_sessions", "Remembered sessions whose visitors have a lease.";
 
+    // Sharing with other gateways; absent where there are none.
+    SHARING_GATEWAYS = Gauge "suimon_sharing_gateways", "Gateways whose records are exchanged, this one included.";
+    SHARING_PHASE = Gauge "suimon_sharing_phase", "1 for the phase of sharing it is in: joining, shared, last_share or safe_share.";
+    SHARING_EXCHANGES = Counter "suimon_sharing_exchanges_total", "Exchanges with the engine by outcome: done, or failed (also those not tried after failures).";
+    SHARING_EXCHANGE = Gauge "suimon_sharing_exchange_seconds", "Time the last exchange took.";
+    SHARING_LEARNS = Gauge "suimon_sharing_learns", "1 if this gateway learns the limits, 0 if it follows another.";
+
     // By route.
     ACTIVE = Gauge "http_server_active_requests", "Requests whose clients are waiting for a response, in a queue or in the application.";
     ROUTE_LIMIT = Gauge "suimon_route_limit_requests", "Concurrency limit of the route; absent if there is none.";

@@ -7,6 +7,7 @@ use crate::load_reports::{LoadReportsState, NodeReportState};
 use crate::pool::PoolState;
 use crate::scaling::ScalingState;
 use crate::services::{self, ServiceState};
+use crate::sharing::SharingState;
 use crate::sums::{held, queued};
 use crate::verdict::{self, SituationClock, Verdict};
 use crate::waiting_room::LineState;
@@ -41,6 +42,9 @@ pub struct State {
     /// What it began with; absent: nothing was known.
     #[serde(default)]
     pub recalled: Option<RecalledState>,
+    /// How it shares with other gateways; absent: it is alone.
+    #[serde(default)]
+    pub sharing: Option<SharingState>,
     /// Sums over everything.
     pub totals: Totals,
     /// How many were refused, by reason.
@@ -435,6 +439,7 @@ impl State {
                 routes: recalled.routes,
                 version: recalled.version.clone(),
             }),
+            sharing: view.sharing.as_ref().map(SharingState::of),
             probing,
             kinds,
             routes: routes(&view, windows),
@@ -828,6 +833,7 @@ pub(crate) mod tests {
             kinds: vec![("visit".into(), kind)],
             lines: vec![LineCounts::NONE],
             recalled: None,
+            sharing: None,
             gate: Snapshot {
                 routes: vec![],
                 services: vec![],

@@ -86,6 +86,7 @@ pub(crate) fn of_settings(settings: &Settings) -> Lines {
     let admin =
         settings.admin_listen.map_or_else(|| "off".to_string(), |address| format!("http://{address}"));
     lines.push(("operator", admin));
+    lines.extend(sharing(settings));
     if let Some(recording) = &proxy.record {
         let mebibytes = recording.bytes_max >> 20;
         lines.push(("recording", format!("{}, at most {mebibytes} MiB", recording.file.display())));
@@ -101,6 +102,28 @@ fn balance(upstream: &UpstreamParams) -> Option<String> {
     told.extend(reports.orca.then(|| "load reports in responses".to_owned()));
     let is_default = upstream.balance == Balance::default() && told.len() == 1;
     (!is_default).then(|| told.join(", "))
+}
+
+/// Returns what is shared with other gateways, and what is not.
+fn sharing(settings: &Settings) -> Lines {
+    let Some(sharing) = &settings.proxy.sharing else {
+        return vec![("gateways", "this one alone; nothing is shared".to_string())];
+    };
+    let address = sharing.engine.rsplit_once('@').map_or(sharing.engine.as_str(), |(_, address)| address);
+    let period = duration::show(sharing.period);
+    vec![
+        ("gateways", format!("group \"{}\" by {address}, every {period}", sharing.group)),
+        (
+            "shared",
+            "limits of routes, what begins, order of the line, leases and tickets (by lease.keys)"
+                .to_string(),
+        ),
+        (
+            "not shared",
+            "what was learned of visitors, pools, ejected nodes, commands to a line, application cookies"
+                .to_string(),
+        ),
+    ]
 }
 
 fn pool(pool: &PoolRoutes) -> String {

@@ -2,7 +2,8 @@
 //!
 //! One key a line: an id from 0 to 255, a space, 64 hexadecimal digits. The first signs; all are
 //! accepted. To rotate, put a new line first; remove the old one when no lease signed with it can
-//! still be good.
+//! still be good. Of several gateways, all must accept a key before one of them signs with it: a line
+//! that begins with `next` is accepted and does nothing else.
 
 use ring::rand::{SecureRandom as _, SystemRandom};
 use rustix::process::geteuid;
@@ -22,6 +23,8 @@ const BYTES_MAX: u64 = 64 << 10;
 #[derive(Clone)]
 pub struct Keys {
     keys: Vec<Key>,
+    /// Those that are accepted before they sign.
+    next: Vec<Key>,
 }
 
 /// One key and the id leases name it by.
@@ -84,13 +87,13 @@ impl Keys {
     pub fn fresh() -> Result<Keys, KeysError> {
         let mut secret = [0; 32];
         fill_random(&mut secret)?;
-        Ok(Keys { keys: vec![Key { id: 0, secret }] })
+        Ok(Keys { keys: vec![Key { id: 0, secret }], next: vec![] })
     }
 
     /// Returns keys of the same ids for one purpose alone.
     pub fn derived(&self, purpose: &str) -> Keys {
         let of = |key: &Key| Key { id: key.id, secret: blake3::derive_key(purpose, &key.secret) };
-        Keys { keys: self.keys.iter().map(of).collect() }
+        Keys { keys: self.keys.iter().map(of).collect(), next: self.next.iter().map(of).collect() }
     }
 
     /// Returns the key that signs.
@@ -105,7 +108,7 @@ impl Keys {
 
     /// Returns the key of that id.
     pub fn find(&self, id: u8) -> Option<&Key> {
-        self.keys.iter().find(|key| key.id == id)
+        self.keys.iter().chain(&self.next).find(|key| key.id == id)
     }
 
     fn read(path: &Path, file: fs::File) -> Result<Keys, KeysError> {
@@ -126,23 +129,29 @@ impl Keys {
             }
             Err(error) => return Err(io(error)),
         }
-        let mut keys: Vec<Key> = Vec::new();
+        let (mut keys, mut next): (Vec<Key>, Vec<Key>) = (Vec::new(), Vec::new());
+        let mut ids = Vec::new();
         for (at, line) in text.lines().enumerate() {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
             let fault = |what| KeysError::Line(path.to_owned(), at + 1, what);
+            let (line, of) = match line.strip_prefix("next ") {
+                Some(line) => (line.trim_start(), &mut next),
+                None => (line, &mut keys),
+            };
             let key = parse(line).map_err(fault)?;
-            if keys.iter().any(|other| other.id == key.id) {
+            if ids.contains(&key.id) {
                 return Err(fault("has the id of a key above it; every key needs its own"));
             }
-            if keys.len() == KEYS_MAX {
+            if ids.len() == KEYS_MAX {
                 return Err(fault("is one key too many; at most 16 are allowed, remove the oldest"));
             }
-            keys.push(key);
+            ids.push(key.id);
+            of.push(key);
         }
-        if keys.is_empty() { Err(KeysError::Empty(path.to_owned())) } else { Ok(Keys { keys }) }
+        if keys.is_empty() { Err(KeysError::Empty(path.to_owned())) } else { Ok(Keys { keys, next }) }
     }
 
     fn create(path: &Path) -> Result<Keys, KeysError> {
@@ -315,6 +324,19 @@ mod tests {
         assert_ne!(forbidden(65532, 65532) & HANDED, 0);
         assert_ne!(forbidden(0, 65532) & 0o460, 0);
         assert_ne!(forbidden(0, 65532) & 0o444, 0);
+    }
+
+    fn a_key_to_come_is_accepted_and_neither_signs_nor_counts_as_the_oldest() {
+        let (old, new) = ("11".repeat(32), "22".repeat(32));
+        let (_dir, path) = file(&format!("7 {old}\nnext 8 {new}\n"), 0o600);
+        let keys = Keys::open(&path).unwrap();
+        assert_eq!((keys.signing().id, keys.oldest().id), (7, 7));
+        assert_eq!(keys.find(8).map(|key| key.secret), Some([0x22; 32]));
+        assert!(keys.derived("a purpose").find(8).is_some());
+        let (_dir, path) = file(&format!("next 8 {new}\n"), 0o600);
+        assert!(matches!(Keys::open(&path), Err(KeysError::Empty(_))), "nothing would sign");
+        let (_dir, path) = file(&format!("8 {old}\nnext 8 {new}\n"), 0o600);
+        assert!(matches!(Keys::open(&path), Err(KeysError::Line(_, 2, _))), "one id, two keys");
     }
 
     #[test]

@@ -62,6 +62,26 @@ pub struct Params {
     pub learned_file: Option<PathBuf>,
     /// Where what happens to the gate is written, so that it can be replayed. `None`: nowhere.
     pub record: Option<Recording>,
+    /// What is shared with other gateways before the same application. `None`: this one is alone.
+    pub sharing: Option<SharingParams>,
+}
+
+/// How several gateways before one application share limits, what begins and the line.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SharingParams {
+    /// The address of the engine, a Redis or Valkey server. It may hold a password.
+    pub engine: String,
+    /// Those that share, by a name.
+    pub group: String,
+    /// How many there are usually, 1 to [`SharingParams::GATEWAYS_MAX`].
+    pub gateways: u32,
+    /// How often records are exchanged.
+    pub period: Duration,
+}
+
+impl SharingParams {
+    /// The most gateways that share.
+    pub const GATEWAYS_MAX: u32 = 64;
 }
 
 impl Params {
@@ -82,6 +102,7 @@ impl Params {
             lease,
             learned_file,
             record,
+            sharing,
             limits,
             waiting_room,
             ..
@@ -114,6 +135,7 @@ impl Params {
             lease: LeaseParams { secure: wanted.lease.secure, issued: wanted.lease.issued, ..lease },
             learned_file,
             record,
+            sharing,
             gate: suimon_gate::Params {
                 seed: self.gate.seed,
                 finds_workers: self.gate.finds_workers.clone(),

@@ -5,6 +5,7 @@
 //! Both are guards: a future that is dropped settles what it held, and no path leaks a slot.
 
 mod declare;
+mod sharing;
 
 use std::collections::HashMap;
 use std::pin::Pin;

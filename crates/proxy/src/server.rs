@@ -5,6 +5,7 @@ mod learned;
 mod lines;
 mod nodes;
 mod pools;
+mod sharing;
 mod start_error;
 mod workers;
 
@@ -20,6 +21,7 @@ use crate::pipeline::{Core, Parts};
 use crate::telemetry::{LearnedView, Telemetry, View};
 use kept::{LineStore, restore_lines};
 use learned::{LearnedStore, LearnedWorkers, StartedWith, recall};
+use sharing::Sharer;
 use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -77,6 +79,11 @@ impl Server {
         let mut note =
             |key, checked: Result<(), StartError>| refused.extend(checked.err().map(|error| (key, error)));
         note("listen", check(params));
+        if let Some(sharing) = &params.sharing {
+            for (key, why) in sharing::check(sharing) {
+                note(key, Err(StartError::Params(why)));
+            }
+        }
         if let Some(path) = &params.lease.keys_file {
             note("lease.keys", Keys::check(path).map_err(StartError::Keys));
         }
@@ -113,7 +120,7 @@ impl Server {
     ///
     /// # Errors
     /// See [`StartError`]; each names the thing and the remedy. Nothing stays bound then.
-    pub fn bind(params: Params) -> Result<Server, StartError> {
+    pub fn bind(mut params: Params) -> Result<Server, StartError> {
         if let Some((_, error)) = Server::check(&params).into_iter().next() {
             return Err(error);
         }
@@ -130,6 +137,12 @@ impl Server {
         let tags = leases.tags();
         let identifier = Identifier::new(&params.sessions, leases, params.limits.session_cookies, secret);
 
+        if params.sharing.is_some() {
+            // Two gateways with one seed would give two visitors the same session.
+            let mut seed = [0; 8];
+            keys::fill_random(&mut seed).map_err(StartError::Keys)?;
+            params.gate.seed = u64::from_le_bytes(seed);
+        }
         let keeper = Gatekeeper::new(params.gate.clone(), params.routes.discovered_mode);
         let pass_page = params.waiting_room.pass.as_ref().map(|pass| pass.page.clone());
         let table = Table::new(&params.routes).with_pass_page(pass_page);
@@ -137,6 +150,9 @@ impl Server {
         let telemetry = Arc::new(Telemetry::new(table.capacity(), kinds));
         for kind in &params.sessions.kinds {
             keeper.declare_kind(&kind.name, kind.gate.clone());
+        }
+        if params.sharing.is_some() {
+            keeper.share();
         }
         let template = read_template(&params.waiting_room).map_err(StartError::Params)?;
         let lines = restore_lines(&params, &keeper)?;
@@ -249,6 +265,18 @@ impl Server {
         if let Some(mut lines) = lines.clone() {
             background.spawn(async move { lines.keep().await });
         }
+        let sharer = core.params().sharing.clone().map(|params| Sharer::new(&params, &backend));
+        let sharer = sharer.transpose();
+        let (stop_sharing, stopped) = watch::channel(false);
+        let sharing = match sharer {
+            Ok(Some(sharer)) => Some(tokio::spawn(sharer.run(stopped))),
+            Ok(None) => None,
+            // It was checked before it was bound.
+            Err(why) => {
+                tracing::error!("nothing is shared: {why}");
+                None
+            }
+        };
         let learned_workers = LearnedWorkers::of(&self.begun, core.params());
         let learned = LearnedStore::new(&core, self.begun, learned_workers.clone());
         if let Some(mut learned) = learned.clone() {
@@ -340,6 +368,10 @@ impl Server {
             tracing::warn!(connections = left, "timeouts.drain is over; closing the remaining connections");
         }
         background.shutdown().await;
+        stop_sharing.send_replace(true);
+        if let Some(sharing) = sharing {
+            let _ = sharing.await;
+        }
         drop(end_upstreams);
         // They end once the workers of their pools have.
         while upstreams.join_next().await.is_some() {}

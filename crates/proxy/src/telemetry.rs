@@ -4,6 +4,7 @@
 mod others;
 
 use crate::liveness::ResponseLiveness;
+use crate::sharing_view::SharingView;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -54,6 +55,7 @@ pub(crate) struct Telemetry {
     /// By [`row`]. Grows to the length of `routes`.
     names: RwLock<Vec<String>>,
     recalled: OnceLock<Recalled>,
+    sharing: Mutex<Option<SharingView>>,
     ungated: RouteCounters,
     kinds: Vec<String>,
     /// By kind.
@@ -148,6 +150,8 @@ pub struct View {
     pub lines: Vec<LineCounts>,
     /// The knowledge it began with; `None`: none.
     pub recalled: Option<Recalled>,
+    /// How it shares with other gateways; `None`: it is alone.
+    pub sharing: Option<SharingView>,
     /// The rest of what the gate shows: totals and last decisions. Its routes and kinds are in the
     /// two lists above; records name routes by [`RouteReport::id`] and kinds by position. A number
     /// without a report belongs to a share of `other`.
@@ -341,6 +345,7 @@ impl Telemetry {
             routes: std::iter::repeat_with(RouteCounters::default).take(routes_max).collect(),
             names: RwLock::new(Vec::new()),
             recalled: OnceLock::new(),
+            sharing: Mutex::default(),
             ungated: RouteCounters::default(),
             lines: kinds.iter().map(|_| LineCounters::new()).collect(),
             kinds,
@@ -356,6 +361,16 @@ impl Telemetry {
             disconnects_waiting: AtomicU64::new(0),
             disconnects_upstream: AtomicU64::new(0),
         }
+    }
+
+    /// Returns the names of the kinds of session, by number.
+    pub(crate) fn kind_names(&self) -> &[String] {
+        &self.kinds
+    }
+
+    /// Shows how it shares with other gateways.
+    pub(crate) fn show_sharing(&self, view: SharingView) {
+        *self.sharing.lock().unwrap_or_else(PoisonError::into_inner) = Some(view);
     }
 
     /// Names the next route; routes are named in their order.
@@ -499,6 +514,7 @@ impl Telemetry {
         View {
             uptime,
             recalled: self.recalled.get().cloned(),
+            sharing: self.sharing.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             connections_open: self.connections_open.load(Relaxed),
             connections_displaced: self.connections_displaced.load(Relaxed),
             connections: self.connections.load(Relaxed),

@@ -30,6 +30,7 @@ mod schema;
 mod services;
 mod settings;
 mod shape;
+mod sharing;
 
 pub use changes::{Change, changes};
 pub use documents::{example_file, settings_document};

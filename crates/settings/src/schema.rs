@@ -117,6 +117,7 @@ pub(crate) const SECTIONS: &[Section] = &[
     bounds::SPOOL,
     operation::ADMIN,
     operation::RECORD,
+    operation::SHARING,
     operation::LOG,
 ];
 
@@ -174,6 +175,7 @@ const TAKES_RESTART: &[&str] = &[
     "spool",
     "admin",
     "record",
+    "sharing",
 ];
 
 /// Returns whether a setting takes effect at the next start only.

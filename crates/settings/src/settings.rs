@@ -84,6 +84,7 @@ impl Settings {
     pub fn of_file(name: &str, text: &str) -> Result<Settings, Faults> {
         let (settings, mut faults) = check(&read::parse(name, text)?);
         check_files(&settings, &mut faults);
+        crate::sharing::check(&settings.proxy, &mut faults);
         faults.into_result(settings).map_err(|faults| with_lines(name, text, &faults))
     }
 
@@ -178,6 +179,7 @@ fn proxy(sections: &Sections, lease_keys: &StatePath, faults: &mut Faults) -> su
             StatePath::StateFolder | StatePath::Nowhere => None,
         },
         record: recording(sections.once("record")),
+        sharing: crate::sharing::sharing(sections.once("sharing")),
     }
 }
 

@@ -118,3 +118,6 @@ impl Line {
         Lane::ALL.into_iter().map(of).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

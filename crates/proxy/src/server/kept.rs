@@ -10,7 +10,7 @@ use std::time::Duration;
 use suimon_identity::keys;
 use suimon_line::{SavedLane, SavedLine};
 use suimon_model::KindId;
-use suimon_params::Params;
+use suimon_params::{Params, SharingParams};
 use suimon_store::lines::{LineEpoch, Stored, StoredLine};
 use suimon_store::whole_file::WriteOrder;
 
@@ -51,6 +51,10 @@ pub(super) fn restore_lines(
             lines.push(None);
             continue;
         }
+        if let Some(sharing) = &params.sharing {
+            lines.push(Some(shared_line(sharing, &kind.name)?));
+            continue;
+        }
         let before = stored.lines.iter().find(|line| line.kind == kind.name);
         let of = match before {
             Some(line) => {
@@ -70,6 +74,17 @@ pub(super) fn restore_lines(
     Ok(lines)
 }
 
+/// Returns a line that is shared: the same one at every gateway of the group. Nothing of it is kept
+/// here, as a ticket proves its place at any of them, and the engine has the numbers.
+fn shared_line(sharing: &SharingParams, kind: &str) -> Result<RestoredLine, StartError> {
+    let epoch = suimon_sharing::key_of(&format!("{}/{kind}", sharing.group)) as u32;
+    // Where a number is given twice after all, the session that it begins is another one.
+    let mut start = [0; 2];
+    keys::fill_random(&mut start).map_err(StartError::Keys)?;
+    let of = LineEpoch { epoch, start: u16::from_le_bytes(start) };
+    Ok(RestoredLine { of, said: None, leases_ended: 0 })
+}
+
 /// Writes what of the lines must survive a restart.
 #[derive(Clone, Debug)]
 pub(super) struct LineStore {
@@ -86,6 +101,9 @@ impl LineStore {
     pub(super) fn new(gateway: &Arc<Gateway>) -> Option<Self> {
         let core = gateway.core();
         let params = core.params();
+        if params.sharing.is_some() {
+            return None;
+        }
         let (waiting_room, path) = (core.waiting_room()?, params.waiting_room.state_file.clone()?);
         let kinds = params.sessions.kinds.iter().enumerate().filter_map(|(index, kind)| {
             let id = KindId(index as u32);

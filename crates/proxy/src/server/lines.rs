@@ -53,6 +53,8 @@ pub enum LineError {
     Several(Vec<String>),
     /// Lots were drawn for people who are still to be called.
     Drawn,
+    /// The line is shared with other gateways, which would draw other lots.
+    Shared,
     /// The system gives no random bytes.
     Random(KeysError),
 }
@@ -94,6 +96,9 @@ impl Observer {
         let core = self.gateway.core();
         let waiting_room = core.waiting_room().ok_or_else(|| LineError::NoSuch(Vec::new()))?;
         let kinds = self.lines_of(kind)?;
+        if matches!(command, LineCommand::Open { by_lot: true, .. }) && core.params().sharing.is_some() {
+            return Err(LineError::Shared);
+        }
         // All of them, or none.
         if matches!(command, LineCommand::Open { by_lot: true, .. })
             && kinds.iter().any(|kind| core.backend().keeper.has_lots_to_call(*kind))
@@ -166,6 +171,9 @@ impl fmt::Display for LineError {
             LineError::NoSuch(others) => {
                 write!(f, "there is no line of that name; there are: {}", others.join(", "))
             }
+            LineError::Shared => f.write_str(
+                "the line is shared with other gateways, and lots are drawn by one alone; open it in the order of arrival",
+            ),
             LineError::Several(names) => {
                 write!(f, "an invitation is to one line; name it: {}", names.join(", "))
             }

@@ -1,8 +1,8 @@
 //! What an operator sees and keeps: learned state, admin listener, recordings and logs.
 
 use super::DefaultValue::{Is, Unset};
-use super::{ENTRIES_MAX, Form, GIB, Section, key};
-use crate::shape::Shape::{AddressOrOff, Host, List, Path, Size, Text};
+use super::{ENTRIES_MAX, Form, GIB, SECOND, Section, key};
+use crate::shape::Shape::{AddressOrOff, Count, Host, List, Path, Size, Text, Time};
 
 pub(super) const LEARNED: Section = Section {
     path: "learned",
@@ -50,6 +50,38 @@ pub(super) const RECORD: Section = Section {
             Size(suimon_params::Recording::BYTES_MIN, 1024 * GIB),
             Is("\"1GiB\""),
             "Most bytes of all segments together; the oldest is deleted.",
+        ),
+    ],
+};
+
+pub(super) const SHARING: Section = Section {
+    path: "sharing",
+    form: Form::Table,
+    doc: "Several gateways before one application: they share limits, what begins and the line through a Redis or Valkey server, which is not on the path of requests. Alone is the default. All need the same `lease.keys`. See docs/sharing.md.",
+    keys: &[
+        key(
+            "engine",
+            Text,
+            Unset { means: "this gateway is alone", example: "\"redis://10.0.0.7:6379\"" },
+            "The server: redis:// or unix://, with user, password and database if need be; rediss:// for TLS.",
+        ),
+        key(
+            "group",
+            Text,
+            Is("\"suimon\""),
+            "Name of the gateways that share: 1 to 64 letters, digits, \"-\", \"_\" or \".\". One group for each application.",
+        ),
+        key(
+            "gateways",
+            Count(1, suimon_params::SharingParams::GATEWAYS_MAX as u64),
+            Is("2"),
+            "How many gateways there usually are. Used only by one that has never reached the engine: it takes its limits divided by this.",
+        ),
+        key(
+            "period",
+            Time(50, SECOND),
+            Is("\"100ms\""),
+            "How often amounts are exchanged. A share that was not confirmed for three periods expires.",
         ),
     ],
 };

@@ -44,6 +44,7 @@ fn state() -> State {
         route_times_window_seconds: 60.0,
         ready: true,
         not_ready_because: None,
+        sharing: None,
         recalled: Some(suimon_admin::RecalledState {
             age_seconds: 90.0,
             routes: 3,

@@ -1,0 +1,59 @@
+//! `[sharing]`: several gateways before one application.
+
+use crate::faults::Faults;
+use crate::read::Values;
+use suimon_params::{Params, SharingParams};
+
+/// Returns what is shared with other gateways, if an engine is named.
+pub(crate) fn sharing(values: &Values) -> Option<SharingParams> {
+    Some(SharingParams {
+        engine: values.given_text("engine")?.to_owned(),
+        group: values.text("group").to_owned(),
+        gateways: u32::try_from(values.count("gateways")).unwrap_or(SharingParams::GATEWAYS_MAX),
+        period: values.time("period"),
+    })
+}
+
+/// Notes what several gateways cannot do without, and what only one alone can do.
+pub(crate) fn check(proxy: &Params, faults: &mut Faults) {
+    if proxy.sharing.is_none() {
+        return;
+    }
+    if proxy.lease.keys_file.is_none() {
+        faults.missing(
+            "lease.keys",
+            "sharing.engine is given, and every gateway needs a file with the same keys: a lease of one is good at all",
+        );
+    }
+    if let Some(recording) = &proxy.record {
+        faults.value(
+            "record.file",
+            format!("\"{}\"", recording.file.display()),
+            "must be left out where sharing.engine is given: what other gateways did is in no recording",
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Settings;
+
+    #[test]
+    fn a_gateway_is_alone_unless_an_engine_is_named() {
+        let alone = Settings::parse("test.toml", "[sharing]\ngroup = \"shop\"").expect("it is right");
+        assert_eq!(alone.proxy.sharing, None);
+        let text =
+            "[sharing]\nengine = \"redis://db\"\nperiod = \"200ms\"\n[lease]\nkeys = \"/etc/suimon/keys\"";
+        let sharing =
+            Settings::parse("test.toml", text).expect("it is right").proxy.sharing.expect("an engine");
+        assert_eq!((sharing.engine.as_str(), sharing.group.as_str()), ("redis://db", "suimon"));
+        assert_eq!((sharing.gateways, sharing.period.as_millis()), (2, 200));
+    }
+
+    #[test]
+    fn what_is_shared_needs_shared_keys_and_is_not_recorded() {
+        let text = "[sharing]\nengine = \"redis://db\"\n[record]\nfile = \"gate.rec\"";
+        let faults = Settings::of_file("test.toml", text).expect_err("two faults").to_string();
+        assert!(faults.contains("lease.keys") && faults.contains("record.file"), "{faults}");
+    }
+}
