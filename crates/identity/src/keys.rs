@@ -326,6 +326,7 @@ mod tests {
         assert_ne!(forbidden(0, 65532) & 0o444, 0);
     }
 
+    #[test]
     fn a_key_to_come_is_accepted_and_neither_signs_nor_counts_as_the_oldest() {
         let (old, new) = ("11".repeat(32), "22".repeat(32));
         let (_dir, path) = file(&format!("7 {old}\nnext 8 {new}\n"), 0o600);
