@@ -64,7 +64,7 @@ pub struct ProviderView {
     pub parked: u32,
     /// The mean time of a start, seconds; `None`: none was seen.
     pub start_s: Option<f64>,
-    /// CPU time that all its nodes have used since it began, seconds; `None`: it cannot tell.
+    /// CPU time that all its nodes have used since they were ready, seconds; `None`: it cannot tell.
     pub cpu_s: Option<f64>,
     /// Nodes that ran before it began, and serve; `None`: it is not known yet.
     pub found: Option<u32>,

@@ -65,6 +65,9 @@ struct Running {
     /// Dropped to end it.
     end: Option<oneshot::Sender<()>>,
     address: Option<NodeParams>,
+    /// The CPU time that its processes had used at the last look.
+    cpu_used: Option<f64>,
+    /// The CPU time that it has used since it was ready, seconds.
     cpu_s: f64,
 }
 
@@ -208,7 +211,7 @@ impl<H: Host> Manager<H> {
 
     fn start(&mut self, id: BorrowedId) {
         let (end, ended) = oneshot::channel();
-        self.running.insert(id, Running { end: Some(end), address: None, cpu_s: 0.0 });
+        self.running.insert(id, Running { end: Some(end), address: None, cpu_used: None, cpu_s: 0.0 });
         let (host, reports) = (Arc::clone(&self.host), self.reports.clone());
         self.tasks.spawn(async move {
             let mut told = Told(ended);
@@ -231,7 +234,8 @@ impl<H: Host> Manager<H> {
     /// Watches a node that runs already.
     fn watch(&mut self, id: BorrowedId, node: H::Node, address: NodeParams) {
         let (end, ended) = oneshot::channel();
-        self.running.insert(id, Running { end: Some(end), address: Some(address), cpu_s: 0.0 });
+        self.running
+            .insert(id, Running { end: Some(end), address: Some(address), cpu_used: None, cpu_s: 0.0 });
         let (host, reports) = (Arc::clone(&self.host), self.reports.clone());
         self.tasks.spawn(async move {
             let trouble = live(&*host, node, Told(ended)).await;
@@ -266,12 +270,13 @@ impl<H: Host> Manager<H> {
         let (mut nodes, addresses): (Vec<_>, Vec<_>) = self
             .running
             .values_mut()
-            .filter_map(|it| it.address.as_ref().map(|at| (&mut it.cpu_s, at)))
+            .filter_map(|it| it.address.as_ref().map(|at| ((&mut it.cpu_used, &mut it.cpu_s), at)))
             .unzip();
         let used = self.host.cpu_s(&addresses);
         self.tells_cpu = used.is_some();
-        for (node, used) in nodes.iter_mut().zip(used.into_iter().flatten()) {
-            **node = used.max(**node);
+        for ((used_before, all), used) in nodes.iter_mut().zip(used.into_iter().flatten()) {
+            // What it has used before the first look was its start, and is nobody's request.
+            **all += (used - used_before.replace(used).unwrap_or(used)).max(0.0);
         }
     }
 }

@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, PidfdFlags};
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -27,6 +27,8 @@ use tokio::time::timeout;
 
 /// Lines of what a process said last that are shown when it fails.
 const LINES_SHOWN: usize = 8;
+/// The most bytes that are read of it.
+const SAID_BYTES_MAX: u64 = 16 << 10;
 
 /// Starts nodes as processes of this machine.
 #[derive(Clone, Debug)]
@@ -266,12 +268,22 @@ fn output_file(folder: &Path, port: u16) -> std::path::PathBuf {
     folder.join(format!("node-{port}.log"))
 }
 
+/// Returns the end of a file, which may be long.
+fn end_of(file: &Path) -> io::Result<Vec<u8>> {
+    let mut file = File::open(file)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(SAID_BYTES_MAX)))?;
+    let mut said = Vec::new();
+    file.take(SAID_BYTES_MAX).read_to_end(&mut said)?;
+    Ok(said)
+}
+
 /// Returns what a node said last, as the end of a sentence.
 fn last_words(output: Option<&Path>, port: u16) -> String {
     let Some(folder) = output else {
         return "; nodes.output names a folder for what it says".to_owned();
     };
-    let said = fs::read(output_file(folder, port)).unwrap_or_default();
+    let said = end_of(&output_file(folder, port)).unwrap_or_default();
     let said = String::from_utf8_lossy(&said);
     let lines: Vec<&str> = said.lines().collect();
     format!(":\n{}", lines[lines.len().saturating_sub(LINES_SHOWN)..].join("\n"))

@@ -364,7 +364,8 @@ impl Sharing {
             .or_else(|| learner(key, there().map(|(id, _)| id)));
         let learned = there().find(|(id, _)| Some(*id) == learner).map(|(_, route)| route.report);
         let mut own = self.routes.get(&key).copied().unwrap_or_default();
-        let limit = learned.map_or(own.limit, |learned| learned.limit);
+        // One that holds no limit, as its settings are not yet those of the others, knows none.
+        let limit = learned.map(|learned| learned.limit).filter(|limit| *limit > 0).unwrap_or(own.limit);
         let claims: Vec<Claim> = there()
             .map(|(member, route)| {
                 // What this gateway is about to publish, and not its last record.

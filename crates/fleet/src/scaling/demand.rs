@@ -24,7 +24,7 @@ const RECOVERY_LEAST_S: f64 = 1.0;
 /// A start, before any was seen, seconds.
 const START_S: f64 = 1.0;
 /// Visits that must have ended before it is known what one costs.
-const ENDED_LEAST: f64 = 10.0;
+const ENDED_LEAST: u64 = 10;
 /// An order so soon after nodes were given back, or the other way round, is a flap, in windows, ...
 const FLAP_WINDOWS: u32 = 10;
 /// ... of which so many cost nothing, and each further one doubles the window, up to the greater of this and the
@@ -47,6 +47,8 @@ pub(super) struct Demand {
     /// Work and visits of the last half minute, for the work of a visit.
     work: f64,
     visits: f64,
+    /// Visits that have ended since the start.
+    ended: u64,
     rates: Remembered,
     needs: Remembered,
     flaps: Flaps,
@@ -71,6 +73,7 @@ impl Demand {
             rate: 0.0,
             work: 0.0,
             visits: 0.0,
+            ended: 0,
             rates: Remembered::default(),
             needs: Remembered::default(),
             flaps: Flaps::default(),
@@ -88,7 +91,9 @@ impl Demand {
         self.measure(now, passed.max(1e-3), sample);
         let start = sample.start_s.unwrap_or(START_S);
         let (base, extra) = self.need(start, sample);
-        let need = base + extra;
+        // Whatever little is asked for, somebody must answer it.
+        let is_asked = sample.begun > 0 || sample.requests > 0 || sample.is_held;
+        let need = (base + extra).max(if is_asked { 1.0 } else { 0.0 });
         let window = self.flaps.window(now, seconds(2.0 * start).max(EVERY));
         self.needs.add(now, need, window);
         let nodes = |need: f64| (need.round().max(0.0) as u32).clamp(params.least, params.most);
@@ -99,7 +104,7 @@ impl Demand {
         }
         // Before a whole window was seen, and what a visit costs, nobody knows what is enough.
         let began = *self.began.get_or_insert(now);
-        if now.since(began) < window || self.visits < ENDED_LEAST || sample.is_held {
+        if now.since(began) < window || self.ended < ENDED_LEAST || sample.is_held {
             return None;
         }
         let most = self.needs.most();
@@ -121,6 +126,7 @@ impl Demand {
         let kept = 1.0 - share(WORK_S);
         self.work = kept * self.work + sample.work_s;
         self.visits = kept * self.visits + sample.ended as f64;
+        self.ended = self.ended.saturating_add(sample.ended);
     }
 
     /// Returns the nodes that are needed for what comes, and those for what waits: (1) and (2).

@@ -177,3 +177,28 @@ fn nothing_is_given_back_while_somebody_waits_to_be_let_in() {
     let moved = law.on_tick(now(60), &ScalingSample { is_held: false, ..held });
     assert_eq!(moved.map(|moved| moved.why), Some(ScalingReason::Enough));
 }
+
+#[test]
+fn whatever_little_is_asked_for_has_a_node() {
+    let params = ScalingParams { present: 0, least: 0, most: 8 };
+    let mut law = Scaling::new(ScalingLaw::Demand { eagerness: 0.5 }, params);
+    let now = |tick: i32| Instant::ORIGIN + seconds(0.5 * f64::from(tick));
+    (0..9).for_each(|tick| assert_eq!(law.on_tick(now(tick), &ScalingSample::default()), None));
+    let first = ScalingSample { begun: 1, ..ScalingSample::default() };
+    assert_eq!(law.on_tick(now(9), &first).map(|moved| moved.wanted), Some(1));
+    // One visit per second of a twentieth of a node-second keeps it.
+    feed(&mut law, 10.0, 200, 1.0, 0.05, 0.0);
+    assert_eq!(law.wanted(), 1);
+}
+
+#[test]
+fn nodes_are_given_back_where_visits_have_become_few() {
+    let mut law = Scaling::new(ScalingLaw::Demand { eagerness: 1.0 }, PARAMS);
+    feed(&mut law, 0.0, 20, 60.0, 0.16, 0.0);
+    assert_eq!(law.wanted(), 10);
+    // A start takes two minutes, so a long time passes until it is known that fewer are enough.
+    let quiet = ScalingSample { serving: 10, start_s: Some(120.0), ..ScalingSample::default() };
+    let now = |tick: i32| Instant::ORIGIN + seconds(10.0 + 0.5 * f64::from(tick));
+    let moves: Vec<_> = (0..1000).filter_map(|tick| law.on_tick(now(tick), &quiet)).collect();
+    assert_eq!(moves.last().map(|moved| moved.wanted), Some(PARAMS.least));
+}

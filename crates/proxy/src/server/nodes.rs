@@ -172,11 +172,15 @@ impl Keeper {
         if self.lost.is_some_and(|at| at.elapsed() < LOST_EVERY) {
             return None;
         }
-        let is_lost = |view: &suimon_upstream::UpstreamNodeView| {
-            view.status == "down" && view.for_the_last >= LOST_AFTER
+        let nodes = self.upstream.view();
+        // What keeps all of them from answering is not mended by a start.
+        nodes.iter().find(|node| node.status == "up")?;
+        let is_lost = |id: NodeId| {
+            let mut lost =
+                nodes.iter().filter(|node| node.status == "down" && node.for_the_last >= LOST_AFTER);
+            lost.any(|node| node.node == id)
         };
-        let lost = self.upstream.view().into_iter().find(is_lost)?;
-        let node = self.borrowed.iter().find(|node| node.id == lost.node && node.state == State::Serving)?;
+        let node = self.borrowed.iter().find(|node| node.state == State::Serving && is_lost(node.id))?;
         self.lost = Some(std::time::Instant::now());
         Some(NodeWord::Lost(node.address.clone()))
     }
@@ -201,7 +205,11 @@ impl Keeper {
         };
         let visits =
             || self.backend.keeper.learned().kinds.iter().map(|kind| kind.visits.iter().sum()).collect();
-        let sample = self.meter.measure(now, &seen, visits);
+        let mut sample = self.meter.measure(now, &seen, visits);
+        if let Some(sample) = &mut sample {
+            // What some nodes do not answer, the others will have to.
+            sample.is_held |= serving.iter().any(|node| node.status != "up");
+        }
         let moved = sample.as_ref().and_then(|sample| self.law.on_tick(now, sample));
         if let Some(moved) = moved {
             tracing::info!(

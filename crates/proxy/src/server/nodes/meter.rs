@@ -86,7 +86,8 @@ impl Meter {
         let work = of_cpu(&before, seen, self.processors).or_else(|| of_limits(seen, passed));
         self.busy = work.map(|work| work / passed.max(1e-3));
         let (begun, ended) = (begun.saturating_sub(before.begun), ended.saturating_sub(before.ended));
-        let work_s = work?;
+        // Without nodes there is no work, and that is known.
+        let work_s = if seen.serving == 0 { 0.0 } else { work? };
         let kept = exp(-passed / WORK_S);
         self.work = kept * self.work + work_s;
         self.requests = kept * self.requests + ended as f64;
