@@ -65,13 +65,13 @@ impl Site {
     }
 
     fn processes(&self) -> Box<dyn Provider> {
-        self.processes_of(&["perl", &self.path("server.pl"), "{port}"])
+        self.processes_of(&["perl", &self.path("server.pl"), "{port}"], "/ready")
     }
 
-    fn processes_of(&self, words: &[&str]) -> Box<dyn Provider> {
+    fn processes_of(&self, words: &[&str], ready: &str) -> Box<dyn Provider> {
         let params = ProcessesParams {
             command: command(words),
-            ready_path: Some("/ready".to_owned()),
+            ready_path: Some(ready.to_owned()),
             stop_within: Duration::from_secs(5),
             output: Some(self.folder.path().join("output")),
         };
@@ -260,13 +260,14 @@ async fn a_process_that_is_killed_is_replaced_and_its_cpu_time_counted() {
 #[tokio::test]
 async fn a_program_that_ends_at_once_is_told_with_its_last_words() {
     let site = Site::new();
-    let mut seen = Seen::of(site.processes_of(&["sh", "-c", "echo no beans for {port}; exit 3"]), 1);
+    let mut seen =
+        Seen::of(site.processes_of(&["sh", "-c", "echo no beans for {port}; exit 3"], "/never"), 1);
     let view = seen.until_view(|view| view.trouble.is_some()).await;
     let trouble = view.trouble.unwrap();
     assert!(trouble.contains("exit status: 3") && trouble.contains("no beans for "), "{trouble}");
     seen.end().await;
     let site = Site::new();
-    let mut seen = Seen::of(site.processes_of(&["/no/such/program"]), 1);
+    let mut seen = Seen::of(site.processes_of(&["/no/such/program"], "/never"), 1);
     let trouble = seen.until_view(|view| view.trouble.is_some()).await.trouble.unwrap();
     assert!(trouble.contains("/no/such/program cannot be started"), "{trouble}");
     seen.end().await;
@@ -278,7 +279,8 @@ async fn a_start_that_is_not_wanted_any_more_leaves_nothing() {
     let marked = site.path("slow");
     // It has a child of its own, which must end, too.
     let slow = format!("sleep 1000 & echo $! > {marked}; wait");
-    let mut seen = Seen::of(site.processes_of(&["sh", "-c", &slow]), 1);
+    // A server of another test that gets its port does not answer this path.
+    let mut seen = Seen::of(site.processes_of(&["sh", "-c", &slow], "/never"), 1);
     seen.until_view(|view| view.starting == 1).await;
     let child = timeout(HANGS, async {
         loop {
