@@ -14,6 +14,7 @@
 mod hook;
 #[cfg(feature = "kubernetes")]
 mod kubernetes;
+mod leader;
 mod manager;
 mod observe;
 mod processes;

@@ -1,28 +1,23 @@
 //! Nodes that are processes of this machine.
 //!
-//! Each leads a process group of its own, which is ended with it. One thread starts them all and lives as
-//! long as any of them: the kernel ends a process with the thread that started it, so none outlives the
-//! gateway, in whatever way that ends.
+//! Each leads a process group of its own, which is ended with it.
 
+use crate::leader::{Leader, Starter};
 use crate::manager::{self, Host};
 use crate::ready::until_ready;
 use crate::{Provided, Provider, begin};
-use rustix::event::{PollFd, PollFlags};
-use rustix::process::{Pid, PidfdFlags};
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
-use std::thread;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use suimon_fleet::lifecycle::LifecycleParams;
 use suimon_params::nodes::ProcessesParams;
 use suimon_params::pool::{CommandParams, PORT_WORD};
 use suimon_params::upstream::{NodeAddress, NodeParams, Protocol, Scheme};
-use suimon_process::{Preparation, Rights, Signal, free_address, group};
-use tokio::sync::oneshot;
+use suimon_process::{Rights, Signal, free_address, port_owner};
 use tokio::time::timeout;
 
 /// Lines of what a process said last that are shown when it fails.
@@ -65,10 +60,9 @@ struct ProcessHost {
     leaders: Mutex<HashMap<String, u32>>,
 }
 
-/// A process that leads a group. Dropping it kills the group.
+/// A node, and the process that it is.
 struct Process {
-    child: Child,
-    end: oneshot::Receiver<()>,
+    leader: Leader,
     node: NodeParams,
 }
 
@@ -99,26 +93,26 @@ impl Host for ProcessHost {
             group: user.group,
             groups: user.groups.clone(),
         });
-        let child = self.starter.start(command, rights).await;
-        let child = child.map_err(|error| {
+        let leader = self.starter.start(command, rights).await;
+        let mut leader = leader.map_err(|error| {
             format!("nodes.processes: {program} cannot be started: {error}; correct nodes.command")
         })?;
-        let mut process = Process::of(child, node.clone()).map_err(|error| error.to_string())?;
         tokio::select! {
             () = until_ready(&node, self.params.ready_path.as_deref()) => {}
-            ended = process.ended() => {
+            ended = leader.ended() => {
                 return Err(format!(
                     "nodes.processes: {program} has ended before it was ready ({ended}){}",
                     last_words(output.as_deref(), address.port())
                 ));
             }
         }
-        self.leaders().insert(node.to_string(), process.child.id());
-        Ok((process, node))
+        is_own(&leader, address.port()).map_err(|why| format!("nodes.processes: {program}: {why}"))?;
+        self.leaders().insert(node.to_string(), leader.number());
+        Ok((Process { leader, node: node.clone() }, node))
     }
 
     async fn ended(&self, process: &mut Process) -> String {
-        let ended = process.ended().await;
+        let ended = process.leader.ended().await;
         self.leaders().remove(&process.node.to_string());
         let words = match &process.node.address {
             NodeAddress::Tcp { port, .. } => last_words(self.params.output.as_deref(), *port),
@@ -129,19 +123,21 @@ impl Host for ProcessHost {
 
     async fn end(&self, mut process: Process) -> Result<(), String> {
         self.leaders().remove(&process.node.to_string());
-        let leader = process.child.id();
-        group::signal_all(leader, Signal::TERM);
+        let Process { leader, node } = &mut process;
+        leader.signal(Signal::TERM);
         // One that is stopped would not hear of it.
-        group::signal_all(leader, Signal::CONT);
+        leader.signal(Signal::CONT);
         let patience = self.params.stop_within;
-        match timeout(patience, process.ended()).await {
-            Ok(_) => Ok(()),
-            Err(_) => Err(format!(
-                "{}: the process of this node did not end within {} s of SIGTERM, and was killed; see nodes.stop_within",
-                process.node,
-                patience.as_secs_f64()
-            )),
+        if timeout(patience, leader.ended()).await.is_ok() {
+            return Ok(());
         }
+        leader.signal(Signal::KILL);
+        // Only the kernel can keep it now, and it goes when that lets it.
+        let _ = timeout(patience, leader.ended()).await;
+        Err(format!(
+            "{node}: the process of this node did not end within {} s of SIGTERM, and was killed; see nodes.stop_within",
+            patience.as_secs_f64()
+        ))
     }
 
     fn cpu_s(&self, nodes: &[&NodeParams]) -> Option<Vec<f64>> {
@@ -161,80 +157,14 @@ impl ProcessHost {
     }
 }
 
-impl Process {
-    fn of(mut child: Child, node: NodeParams) -> io::Result<Self> {
-        let watched = rustix::process::pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
-        let (ended, end) = oneshot::channel();
-        let watches = watched.map_err(io::Error::from).and_then(|process| {
-            thread::Builder::new().name("node-end".to_owned()).spawn(move || {
-                let mut events = [PollFd::new(&process, PollFlags::IN)];
-                // A signal interrupts it; anything else is the end.
-                while rustix::event::poll(&mut events, None) == Err(rustix::io::Errno::INTR) {}
-                let _ = ended.send(());
-            })
-        });
-        match watches {
-            Ok(_) => Ok(Process { child, end, node }),
-            Err(error) => {
-                group::kill(child.id());
-                let _ = child.wait();
-                Err(error)
-            }
-        }
-    }
-
-    /// Waits until it has ended, and returns how.
-    async fn ended(&mut self) -> String {
-        // The sender may only be dropped; that is an end, too.
-        let _ = (&mut self.end).await;
-        self.child
-            .try_wait()
-            .ok()
-            .flatten()
-            .map_or_else(|| "unknown".to_owned(), |it: ExitStatus| it.to_string())
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        group::kill(self.child.id());
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// The thread that starts processes. It ends when this is dropped, and so do they.
-struct Starter(mpsc::Sender<Order>);
-
-struct Order {
-    command: Command,
-    rights: Option<Rights>,
-    started: oneshot::Sender<io::Result<Child>>,
-}
-
-impl Starter {
-    fn new() -> Self {
-        let (orders, ordered) = mpsc::channel::<Order>();
-        thread::spawn(move || {
-            for Order { mut command, rights, started } in ordered {
-                let preparation =
-                    Preparation { has_descriptors_of_our_start: true, rights, ..Preparation::default() };
-                preparation.apply(&mut command);
-                if let Err(Ok(mut child)) = started.send(command.spawn()) {
-                    // Nobody wants it any more.
-                    group::kill(child.id());
-                    let _ = child.wait();
-                }
-            }
-        });
-        Starter(orders)
-    }
-
-    async fn start(&self, command: Command, rights: Option<Rights>) -> io::Result<Child> {
-        let (started, child) = oneshot::channel();
-        let gone = || io::Error::other("the thread that starts nodes has ended");
-        self.0.send(Order { command, rights, started }).map_err(|_| gone())?;
-        child.await.map_err(|_| gone())?
+/// Returns an error if somebody else listens at the port that a node was told: it was free a moment before.
+fn is_own(leader: &Leader, port: u16) -> Result<(), String> {
+    match port_owner::is_of_group(port, leader.number()) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(format!(
+            "somebody else answers at port {port}, so this node is started again at another; a program that has another process listen outside of its process group needs provider = \"command\""
+        )),
+        Err(error) => Err(format!("who listens at port {port} is not known: {error}")),
     }
 }
 

@@ -69,9 +69,13 @@ impl Site {
     }
 
     fn processes_of(&self, words: &[&str], ready: &str) -> Box<dyn Provider> {
+        self.processes_with(words, Some(ready.to_owned()))
+    }
+
+    fn processes_with(&self, words: &[&str], ready_path: Option<String>) -> Box<dyn Provider> {
         let params = ProcessesParams {
             command: command(words),
-            ready_path: Some(ready.to_owned()),
+            ready_path,
             stop_within: Duration::from_secs(5),
             output: Some(self.folder.path().join("output")),
         };
@@ -279,7 +283,6 @@ async fn a_start_that_is_not_wanted_any_more_leaves_nothing() {
     let marked = site.path("slow");
     // It has a child of its own, which must end, too.
     let slow = format!("sleep 1000 & echo $! > {marked}; wait");
-    // A server of another test that gets its port does not answer this path.
     let mut seen = Seen::of(site.processes_of(&["sh", "-c", &slow], "/never"), 1);
     seen.until_view(|view| view.starting == 1).await;
     let child = timeout(HANGS, async {
@@ -297,6 +300,21 @@ async fn a_start_that_is_not_wanted_any_more_leaves_nothing() {
     let is_alive =
         || fs::read_to_string(format!("/proc/{child}/stat")).is_ok_and(|stat| !stat.contains(") Z "));
     until(|| !is_alive()).await;
+    seen.end().await;
+}
+
+#[tokio::test]
+async fn who_answers_at_a_nodes_port_without_being_of_it_is_no_node() {
+    let site = Site::new();
+    // The child listens, in a group of its own, for as long as its parent lives.
+    let other = "if (fork) { sleep 1000 } else { my $parent = getppid; setpgrp; \
+        my $all = IO::Socket::INET->new(LocalAddr => qq(127.0.0.1:$ARGV[0]), Listen => 9, ReuseAddr => 1, Timeout => 1); \
+        while (getppid == $parent) { $all->accept } }";
+    let words = ["perl", "-MIO::Socket::INET", "-e", other, "{port}"];
+    let mut seen = Seen::of(site.processes_with(&words, None), 1);
+    let trouble = seen.until_view(|view| view.trouble.is_some()).await.trouble.unwrap();
+    assert!(trouble.contains("somebody else answers at port"), "{trouble}");
+    assert!(seen.provided.events.try_recv().is_err(), "none is ready");
     seen.end().await;
 }
 

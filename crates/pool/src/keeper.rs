@@ -17,7 +17,6 @@ use super::guardian::Guardian;
 use super::launch::{self, Launch};
 use super::memory::no_swap::NoSwap;
 use super::memory::{Look, Looks, Roots, Stage};
-use super::port_owner;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -377,7 +376,7 @@ impl Work {
         // Nobody else can open a socket in our folder.
         let Some((NodeAddress::Tcp { port, .. }, _)) = process.listens else { return true };
         let group = process.pid.as_raw_pid().cast_unsigned();
-        port_owner::is_of_group(Path::new("/proc"), port, group).unwrap_or_else(|error| {
+        suimon_process::port_owner::is_of_group(port, group).unwrap_or_else(|error| {
             tracing::error!(pool = %self.params.name, "who listens at port {port} is not known: {error}");
             false
         })

@@ -3,7 +3,7 @@
 //! Where the program can take a socket that is open already, the gateway opens it before the start:
 //! then nobody else can have the address, and a connection that comes early waits in the kernel
 //! until the worker takes it. Other programs are told a path in a folder that only they and the
-//! gateway can use, or a free port, of which [`port_owner`](super::port_owner) shows who has it.
+//! gateway can use, or a free port, of which [`port_owner`](suimon_process::port_owner) shows who has it.
 //!
 //! A worker leads a process group of its own, so that stopping it stops what it has started, too.
 

@@ -26,7 +26,6 @@ mod kept;
 mod launch;
 mod lease;
 mod memory;
-mod port_owner;
 mod recent;
 mod runner;
 mod runs;

@@ -1,12 +1,11 @@
-//! Whether it is the worker that listens at its port. Between the moment in which the port was found
-//! free and the worker's start, any process of the machine may have taken it: visitors' requests
-//! would go there.
+//! Whether it is a process that we have started that listens at its port. Between the moment in which the
+//! port was found free and the start of the process, any other may have taken it: visitors' requests would
+//! go there.
 
-use super::memory::process;
+use crate::group;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::path::Path;
 
 /// The state of a socket that listens, as /proc/net/tcp has it.
 const LISTENS: &str = "0A";
@@ -20,18 +19,18 @@ const ADDRESSES: [&str; 4] =
 ///
 /// # Errors
 /// The kernel does not tell.
-pub(super) fn is_of_group(proc: &Path, port: u16, group: u32) -> io::Result<bool> {
-    let mut table = fs::read_to_string(proc.join("net/tcp"))?;
+pub fn is_of_group(port: u16, group: u32) -> io::Result<bool> {
+    let mut table = fs::read_to_string("/proc/net/tcp")?;
     // There may be no version 6.
-    table.push_str(&fs::read_to_string(proc.join("net/tcp6")).unwrap_or_default());
+    table.push_str(&fs::read_to_string("/proc/net/tcp6").unwrap_or_default());
     let sockets: BTreeSet<&str> = table.lines().filter_map(|line| socket_at(line, port)).collect();
     if sockets.is_empty() {
         return Ok(false);
     }
     let mut own = BTreeSet::new();
-    for pid in process::groups(proc).remove(&group).unwrap_or_default() {
+    for pid in group::members(group)? {
         // Whatever has ended meanwhile has no sockets.
-        let descriptors = fs::read_dir(proc.join(format!("{pid}/fd"))).into_iter().flatten().flatten();
+        let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
         let links = descriptors.filter_map(|entry| fs::read_link(entry.path()).ok());
         own.extend(
             links.filter_map(|link| {
@@ -62,10 +61,9 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let group = rustix::process::getpgrp().as_raw_pid().cast_unsigned();
-        let proc = Path::new("/proc");
-        assert!(is_of_group(proc, port, group).unwrap());
-        assert!(!is_of_group(proc, port, group + 1).unwrap());
+        assert!(is_of_group(port, group).unwrap());
+        assert!(!is_of_group(port, group + 1).unwrap());
         drop(listener);
-        assert!(!is_of_group(proc, port, group).unwrap(), "nobody listens");
+        assert!(!is_of_group(port, group).unwrap(), "nobody listens");
     }
 }
