@@ -48,10 +48,12 @@
 
 mod api;
 mod demand;
+mod meter;
 mod seed;
 
 pub use api::{EAGERNESS, ScalingLaw, ScalingMove, ScalingParams, ScalingReason, ScalingSample};
 use demand::Demand;
+pub use meter::{ScalingMeter, ScalingSeen};
 use suimon_model::{Duration, Instant};
 
 /// The law of an upstream's number of nodes.

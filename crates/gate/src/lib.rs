@@ -18,6 +18,7 @@
 //! ```
 
 mod api;
+mod asked;
 mod gate;
 mod held;
 mod kinds;

@@ -8,11 +8,13 @@
 //! - [`Limit`]: requests of a route that may be in the application at once.
 //! - [`Outcome`]: the four ways a slot is given back.
 //! - [`Record`]: one decision, with its reason and the signals it rests on.
+//! - [`Asked`]: what is asked of the application, as its gate sees it.
 //! - [`Choice`]: a word that a setting may have; [`choices!`] makes an enum of a table of them.
 //! - [`Rng`]: random numbers that are the same again for the same seed.
 //! - [`real`]: logarithms and the like, the same on every machine.
 //! - [`persist`]: a machine's state as bytes, and back.
 
+mod asked;
 mod choice;
 mod id;
 mod instant;
@@ -23,6 +25,7 @@ pub mod real;
 mod record;
 mod rng;
 
+pub use asked::Asked;
 pub use choice::Choice;
 pub use id::{KindId, NodeId, PoolId, RequestId, RouteId, ServiceId, SessionId};
 pub use instant::{Instant, seconds};

@@ -24,6 +24,7 @@
 //! `scenarios/README.md` explains every key.
 
 mod expect;
+mod scaling;
 mod server;
 
 use crate::faults::Faults;
@@ -149,7 +150,12 @@ fn merged(mut below: Table, above: Table) -> Table {
 
 fn scenario(name: String, table: &Table) -> Result<Scenario, Faults> {
     let mut reader = Reader::default();
-    journey_known::refuse_with(&FILE, &[server::TABLES, expect::TABLES].concat(), table, &mut reader.faults);
+    journey_known::refuse_with(
+        &FILE,
+        &[server::TABLES, scaling::TABLES, expect::TABLES].concat(),
+        table,
+        &mut reader.faults,
+    );
     let workload = reader.workload(table.clone());
     let (names, steps) = Scenario::routes_of(&workload);
     let served = served(table, &mut reader.faults);
@@ -167,6 +173,10 @@ fn scenario(name: String, table: &Table) -> Result<Scenario, Faults> {
     let nodes = server.get("nodes").map_or(1, |nodes| reader.whole_u32("server.nodes", nodes, 1, 64));
     reader.costs("server.route", server.get("route"), &mut routes);
     let pool = reader.pool("server.pool", server.get("pool"), nodes);
+    let scaling = reader.scaling("server.scaling", server.get("scaling"), nodes);
+    if pool.is_some() && scaling.is_some() {
+        reader.faults.value("server.scaling", "given", "left out where there is a pool");
+    }
     let warm_up = reader.duration_or("warm_up", table.get("warm_up"), WARM_UP);
     let measure =
         table.get("measure").map_or(MEASURE, |measure| reader.duration_above_zero("measure", measure));
@@ -194,6 +204,7 @@ fn scenario(name: String, table: &Table) -> Result<Scenario, Faults> {
         steps,
         machine,
         nodes,
+        scaling,
         pool,
         changes,
         gate,

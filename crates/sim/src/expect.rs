@@ -84,6 +84,8 @@ metrics! {
         LimitSwing = "limit_swing": |s, _| s.limit_swing;
         /// Windows at a limit under trial.
         TrialWindows = "trial_windows": |_, o| o.trial_windows as f64;
+        /// Nodes that were there, on average.
+        Nodes = "nodes": |s, _| s.nodes;
         /// Resident workers, on average.
         Residents = "residents": |s, _| s.residents;
         /// Decisions that changed their number.

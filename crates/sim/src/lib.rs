@@ -40,8 +40,8 @@ pub use node::{Curve, Efficiency, Job, Lock, Machine, Node, POINTS_MAX, Pauses, 
 pub use others::{OtherRoutes, OtherSessions, Site};
 pub use outcome::{Gates, RECORDS_MAX, RunResult, Sample, Summary};
 pub use pool::{PoolSecond, PoolSetup};
-pub use run::{run, run_knowing};
-pub use scenario::{Change, Cost, GateSetup, KindSetup, Route, Scenario, SiteState, What};
+pub use run::{run, run_knowing, run_ruled};
+pub use scenario::{Change, Cost, GateSetup, KindSetup, NodesSetup, Route, Scenario, SiteState, What};
 pub use services::{ServiceFigures, ServiceSecond, ServiceSeries};
 pub use suimon_fleet::workers::WORKERS_MAX;
 pub use utilisation::Utilisation;

@@ -140,6 +140,9 @@ pub struct Summary {
     pub settled_after_s: Option<f64>,
     /// The widest range of any route's limit: its highest divided by its lowest.
     pub limit_swing: f64,
+    /// Nodes that were there, on average.
+    #[serde(skip)]
+    pub nodes: f64,
     /// Resident workers, on average; 0 without a pool.
     #[serde(skip)]
     pub residents: f64,
@@ -169,10 +172,19 @@ pub struct Sample {
     pub busy: f64,
     /// CPU seconds of work done since the start.
     pub work: f64,
+    /// Nodes that are there, those that start or drain among them.
+    pub nodes: u32,
+    /// Node-seconds since the start.
+    pub node_seconds: f64,
 }
 
 impl Sample {
-    pub(crate) fn new(now: Instant, snapshot: &Snapshot, busy: f64, work: f64) -> Self {
+    pub(crate) fn new(
+        now: Instant,
+        snapshot: &Snapshot,
+        (busy, work): (f64, f64),
+        (nodes, node_seconds): (u32, f64),
+    ) -> Self {
         Sample {
             at_s: now.as_secs_f64(),
             limits: snapshot.routes.iter().map(|route| route.limit).collect(),
@@ -183,6 +195,8 @@ impl Sample {
             line: snapshot.kinds.iter().map(|kind| kind.waiting).collect(),
             busy,
             work,
+            nodes,
+            node_seconds,
         }
     }
 }
@@ -257,7 +271,14 @@ impl RunResult {
             }
             _ => 1.0,
         };
+        let nodes = match (samples.first(), samples.last()) {
+            (Some(first), Some(last)) if last.at_s > first.at_s => {
+                (last.node_seconds - first.node_seconds) / (last.at_s - first.at_s)
+            }
+            _ => 0.0,
+        };
         Summary {
+            nodes,
             sessions_per_s: completed as f64 / seconds.len().max(1) as f64,
             goodput_share: completed as f64 / total(&self.reachable).max(1e-9),
             bound_share: completed as f64 / total(&self.bound).max(1e-9),

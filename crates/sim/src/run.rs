@@ -3,21 +3,25 @@
 //! The gate, the choice of a node and the visitors are the same code as in the gateway and the
 //! crowd; only the application is a model.
 
+mod nodes;
 mod visitors;
 
 use crate::check::{Checker, Violation};
+use crate::cluster::NodeRule;
 use crate::laws::{Laws, RouteChoice, SessionChoice};
-use crate::node::{Job, Lock, Node, Pauses};
+use crate::node::{Job, Lock, Machine, Node, Pauses};
 use crate::others::Site;
 use crate::outcome::{RECORDS_MAX, RunResult, Sample};
 use crate::pool::Pool;
 use crate::scenario::{Cost, Scenario, What};
 use crate::utilisation::Utilisation;
+use nodes::Nodes;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::iter::Peekable;
 use std::sync::Arc;
 use suimon_control::SizeLawKind;
+use suimon_fleet::lifecycle::BorrowedId;
 use suimon_fleet::{Fleet, Served};
 use suimon_gate::{Gate, Knowledge, Output, Permit, RouteMode, Start};
 use suimon_model::{
@@ -52,6 +56,8 @@ enum Event {
     Sample,
     PoolWake,
     PoolTick,
+    NodeReady(BorrowedId),
+    Scale,
 }
 
 /// A request in the application.
@@ -69,7 +75,11 @@ struct Run<'a> {
     workload: Workload,
     gate: Gate,
     fleet: Fleet,
+    /// As they are now.
+    machine: Machine,
     nodes: Vec<Node>,
+    /// `None`: nodes do not come and go.
+    scaled: Option<Nodes>,
     /// By node: the time of its next event; far in the future if it has none.
     node_wakes: Vec<Instant>,
     gate_wake: Instant,
@@ -106,7 +116,21 @@ struct Run<'a> {
 /// # Errors
 /// Returns the first violation that a checker found.
 pub fn run(scenario: &Scenario, seed: u64, laws: &Laws) -> Result<RunResult, Violation> {
-    play(Run::new(scenario, seed, laws))
+    play(Run::new(scenario, seed, laws, None))
+}
+
+/// Plays `scenario`, whose nodes come and go, as [`run`] does, with a rule in place of its law for their
+/// number.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_ruled(
+    scenario: &Scenario,
+    seed: u64,
+    laws: &Laws,
+    rule: Box<dyn NodeRule>,
+) -> Result<RunResult, Violation> {
+    play(Run::new(scenario, seed, laws, Some(rule)))
 }
 
 /// Plays `scenario` as [`run`] does, with a gate that starts from another gate's knowledge of a
@@ -121,7 +145,7 @@ pub fn run_knowing(
     laws: &Laws,
     (knowledge, age): (&Knowledge, Duration),
 ) -> Result<RunResult, Violation> {
-    let mut run = Run::new(scenario, seed, laws);
+    let mut run = Run::new(scenario, seed, laws, None);
     run.gate.recall(Instant::ORIGIN, knowledge, age);
     play(run)
 }
@@ -132,11 +156,14 @@ fn play(mut run: Run<'_>) -> Result<RunResult, Violation> {
 }
 
 impl<'a> Run<'a> {
-    fn new(scenario: &'a Scenario, seed: u64, laws: &Laws) -> Self {
+    fn new(scenario: &'a Scenario, seed: u64, laws: &Laws, rule: Option<Box<dyn NodeRule>>) -> Self {
         let cpu = Utilisation::default();
         let (gate, routes) = gate(scenario, seed, laws, &cpu);
         let mut fleet = Fleet::new(suimon_fleet::Params { seed, ..suimon_fleet::Params::default() });
-        for _ in 0..scenario.nodes {
+        let scaled = Nodes::of(scenario, seed, rule);
+        // Those that come and go come at the start of the run.
+        let there = if scaled.is_some() { 0 } else { scenario.nodes };
+        for _ in 0..there {
             fleet.add_node(Instant::ORIGIN).expect("the scenario was checked to have few nodes");
         }
         let node = |index| Node::new(scenario.machine.clone(), Rng::stream(seed, NODES + u64::from(index)));
@@ -149,8 +176,10 @@ impl<'a> Run<'a> {
             starts: Starts::new(&workload.arrivals, seed).peekable(),
             outcome: RunResult::new(scenario, seed, laws, routes),
             end: window.to,
-            nodes: (0..scenario.nodes).map(node).collect(),
-            node_wakes: vec![Instant::FAR_FUTURE; scenario.nodes as usize],
+            machine: scenario.machine.clone(),
+            nodes: (0..there).map(node).collect(),
+            node_wakes: vec![Instant::FAR_FUTURE; there as usize],
+            scaled,
             gate_wake: Instant::FAR_FUTURE,
             pool: scenario.pool.as_ref().map(|pool| Pool::new(pool, scenario.machine.cores, seed)),
             pool_wake: Instant::FAR_FUTURE,
@@ -189,6 +218,7 @@ impl<'a> Run<'a> {
         if self.pool.is_some() {
             self.at(Instant::ORIGIN + POOL_EVERY, Event::PoolTick);
         }
+        self.begin_nodes().map_err(|what| self.violation(Instant::ORIGIN, what))?;
         self.wake_gate();
         let mut last = Instant::ORIGIN;
         while let Some(Reverse((now, _, event))) = self.heap.pop() {
@@ -240,6 +270,8 @@ impl<'a> Run<'a> {
             Event::PoolWake | Event::PoolTick => self.wake_pool(now, event),
             Event::Change(index) => self.change(now, index)?,
             Event::Sample => self.sample(now),
+            Event::NodeReady(id) => self.node_ready(now, id)?,
+            Event::Scale => self.scale(now)?,
         }
         self.tell_workers(now)
     }
@@ -413,7 +445,7 @@ impl<'a> Run<'a> {
             self.checker.no_idle_slot(now, work.gate_route, &self.gate)?;
         }
         self.wake_node(node);
-        Ok(())
+        self.let_go(now)
     }
 
     fn change(&mut self, now: Instant, index: usize) -> Result<(), String> {
@@ -425,6 +457,7 @@ impl<'a> Run<'a> {
                 }
             }
             What::Machine(machine) => {
+                self.machine = machine.clone();
                 for node in 0..self.nodes.len() {
                     self.nodes[node].handle_change(now, machine.clone());
                     self.drain_node(now, NodeId(node as u32))?;
@@ -436,12 +469,8 @@ impl<'a> Run<'a> {
 
     fn sample(&mut self, now: Instant) {
         let snapshot = self.gate.snapshot(now);
-        let (mut busy, mut work) = (0.0, 0.0);
-        for node in &mut self.nodes {
-            let usage = node.usage(now);
-            (busy, work) = (busy + usage.busy, work + usage.work);
-        }
-        self.outcome.series.push(Sample::new(now, &snapshot, busy, work));
+        let (used, nodes) = (self.usage(now), self.present(now));
+        self.outcome.series.push(Sample::new(now, &snapshot, used, nodes));
         let at_routes: usize = snapshot.routes.iter().map(|route| route.waiting).sum();
         self.outcome.pool.extend(self.pool.as_ref().map(|pool| pool.second(at_routes as u32)));
         self.at(now + SAMPLE_EVERY, Event::Sample);
@@ -454,8 +483,8 @@ impl<'a> Run<'a> {
         if passed < UTILISATION_SECONDS {
             return;
         }
-        let busy: f64 = self.nodes.iter_mut().map(|node| node.usage(now).busy).sum();
-        let cores = self.scenario.machine.cores * f64::from(self.scenario.nodes);
+        let (busy, _) = self.usage(now);
+        let cores = self.scenario.machine.cores * f64::from(self.serving().max(1));
         self.cpu.set(((busy - busy_then) / (passed * cores)).clamp(0.0, 1.0));
         self.cpu_told = (now, busy);
     }

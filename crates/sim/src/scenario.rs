@@ -5,6 +5,7 @@ use crate::node::{Machine, Pauses};
 use crate::pool::PoolSetup;
 use crate::threads::through;
 use std::collections::BTreeMap;
+use suimon_fleet::scaling::ScalingLaw;
 use suimon_gate::{KindParams, Params, RouteMode};
 use suimon_model::{Duration, KindId, RouteId};
 use suimon_workload::{Arrivals, Journey, Workload};
@@ -26,8 +27,11 @@ pub struct Scenario {
     pub steps: Vec<Vec<RouteId>>,
     /// The application's machine; all nodes are alike.
     pub machine: Machine,
-    /// How many nodes there are; at least 1, and exactly 1 with a pool.
+    /// How many nodes there are, at the start where they come and go; at least 1, and exactly 1 with a
+    /// pool.
     pub nodes: u32,
+    /// How nodes come and go; `None`: they stay.
+    pub scaling: Option<NodesSetup>,
     /// The resident workers that the application consists of; `None`: it takes any number of
     /// requests at once.
     pub pool: Option<PoolSetup>,
@@ -41,6 +45,37 @@ pub struct Scenario {
     pub measure: Duration,
     /// The expected results.
     pub expect: Vec<crate::Band>,
+}
+
+/// How nodes come and go.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct NodesSetup {
+    /// How their number is found.
+    pub law: ScalingLaw,
+    /// The fewest nodes; at least 1.
+    pub least: u32,
+    /// The most nodes.
+    pub most: u32,
+    /// The shortest and the longest start of a node; all between are as likely.
+    pub start: (Duration, Duration),
+    /// Nodes that are kept ready beside those that serve.
+    pub parked: u32,
+    /// Whether the law is told of newcomers that wait to be let in; if not, it knows what can be seen
+    /// behind the gateway.
+    pub sees_newcomers: bool,
+}
+
+impl Default for NodesSetup {
+    fn default() -> Self {
+        NodesSetup {
+            law: ScalingLaw::default(),
+            least: 1,
+            most: 8,
+            start: (Duration::from_millis(250), Duration::from_millis(400)),
+            parked: 0,
+            sees_newcomers: true,
+        }
+    }
 }
 
 /// One route of the application, and what a request of it costs.
@@ -143,6 +178,11 @@ pub struct KindSetup {
 }
 
 impl Scenario {
+    /// Returns how many nodes there can be.
+    pub fn nodes_most(&self) -> u32 {
+        self.scaling.map_or(self.nodes, |scaling| scaling.most)
+    }
+
     /// Returns B at `at`: sessions per second if the application worked only for sessions that are
     /// finished.
     ///
@@ -307,7 +347,7 @@ impl SiteState {
         };
         let locks = visits.iter().zip(costs).filter_map(lock).fold(f64::INFINITY, f64::min);
         let sessions = work.min(threads).min(connections).min(locks);
-        f64::from(scenario.nodes) * sessions * self.offered_share(scenario)
+        f64::from(scenario.nodes_most()) * sessions * self.offered_share(scenario)
     }
 
     /// See [`Scenario::offered`].

@@ -1,15 +1,12 @@
 //! Nodes that come and go: the law of their number is told what happens at the gate and at the nodes,
 //! the provider what the law wants, and the way to the application which nodes there are.
 
-mod meter;
-
 use crate::backend::Backend;
 use crate::nodes_report::NodesReport;
-use meter::{Meter, Seen};
 use std::sync::Arc;
 use std::time::Duration;
 use suimon_cluster::{NodeEvent, NodeWord, Provided, Provider};
-use suimon_fleet::scaling::{Scaling, ScalingMove, ScalingParams};
+use suimon_fleet::scaling::{Scaling, ScalingMeter, ScalingMove, ScalingParams, ScalingSeen};
 use suimon_model::{Instant, NodeId, PoolId};
 use suimon_params::nodes::{NodesParams, ScalingLaw};
 use suimon_params::upstream::NodeParams;
@@ -48,7 +45,7 @@ pub(super) async fn keep(
     };
     let mut keeper = Keeper {
         law: Scaling::new(params.law, of_law),
-        meter: Meter::new(params.processors),
+        meter: ScalingMeter::new(params.processors),
         began: std::time::Instant::now(),
         borrowed: vec![],
         lost: None,
@@ -93,7 +90,7 @@ struct Keeper {
     params: NodesParams,
     name: &'static str,
     law: Scaling,
-    meter: Meter,
+    meter: ScalingMeter,
     began: std::time::Instant,
     /// Nodes that stay.
     stay: u32,
@@ -194,8 +191,8 @@ impl Keeper {
             let nodes = nodes.iter().filter(|node| !of_borrowed || is_borrowed(node.node));
             nodes.map(|node| (node.node, node.picked)).collect::<Vec<_>>()
         };
-        let seen = Seen {
-            gate: self.backend.keeper.snapshot(),
+        let seen = ScalingSeen {
+            asked: self.backend.keeper.snapshot().asked(),
             cpu_s: view.cpu_s,
             picked: picked(false),
             picked_of_borrowed: picked(true),

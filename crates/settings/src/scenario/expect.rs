@@ -15,7 +15,7 @@ macro_rules! metric_keys {
         &[
             "goodput_share", "bound_share", "sessions_per_s", "completed", "mid_session_failures",
             "mid_session_failure_share", "first_step_failures", "refusals", "wait_p95_s", "efficiency",
-            "settled_after_s", "limit_swing", "trial_windows", "residents", "resident_moves", "seconds", $($more),*
+            "settled_after_s", "limit_swing", "trial_windows", "nodes", "residents", "resident_moves", "seconds", $($more),*
         ]
     };
 }

@@ -17,8 +17,9 @@ const WORKERS_MAX: u32 = suimon_sim::WORKERS_MAX as u32;
 /// The most pieces that the work of a request can be done in.
 const PIECES_MAX: u32 = 10_000;
 
-const SERVER: [&str; 11] = [
+const SERVER: [&str; 12] = [
     "nodes",
+    "scaling",
     "pool",
     "cores",
     "speed",
@@ -32,7 +33,7 @@ const SERVER: [&str; 11] = [
 ];
 /// What of it may change while it runs.
 const CHANGED_SERVER: &[&str] = {
-    let [_nodes, _pool, machine @ .., _routes] = &SERVER;
+    let [_nodes, _scaling, _pool, machine @ .., _routes] = &SERVER;
     machine
 };
 const ROUTE: &[&str] = &[

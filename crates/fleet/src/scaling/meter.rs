@@ -8,11 +8,10 @@
 //! *A visit* is a request that is let in. Sessions in line are work to come, which nobody behind the gateway
 //! sees: each as many requests as sessions have made, each request as much work as requests have cost.
 
+use super::api::ScalingSample;
 use std::collections::HashMap;
-use suimon_fleet::scaling::ScalingSample;
-use suimon_gate::Snapshot;
 use suimon_model::real::exp;
-use suimon_model::{Instant, NodeId};
+use suimon_model::{Asked, Instant, NodeId};
 
 /// Seconds over which the work of a request is the mean.
 const WORK_S: f64 = 30.0;
@@ -20,20 +19,27 @@ const WORK_S: f64 = 30.0;
 const VISITS_EVERY_S: f64 = 5.0;
 
 /// What is seen at one moment.
-pub(super) struct Seen {
-    pub(super) gate: Snapshot,
-    /// CPU time of all borrowed nodes since the start, seconds.
-    pub(super) cpu_s: Option<f64>,
-    /// How often each node was picked, all of them and those that are borrowed.
-    pub(super) picked: Vec<(NodeId, u64)>,
-    pub(super) picked_of_borrowed: Vec<(NodeId, u64)>,
-    pub(super) serving: u32,
-    pub(super) starting: u32,
-    pub(super) start_s: Option<f64>,
+#[derive(Clone, Debug, Default)]
+pub struct ScalingSeen {
+    /// What is asked of the application.
+    pub asked: Asked,
+    /// CPU time that all borrowed nodes have used since the start, seconds; `None`: nobody can tell.
+    pub cpu_s: Option<f64>,
+    /// How often each node was picked since it is there, ...
+    pub picked: Vec<(NodeId, u64)>,
+    /// ... and each that is borrowed.
+    pub picked_of_borrowed: Vec<(NodeId, u64)>,
+    /// Nodes that take new requests.
+    pub serving: u32,
+    /// Nodes that were ordered and do not serve yet.
+    pub starting: u32,
+    /// Seconds from an order until a node serves, if any was seen.
+    pub start_s: Option<f64>,
 }
 
 /// Turns what is seen into samples.
-pub(super) struct Meter {
+#[derive(Clone, Debug)]
+pub struct ScalingMeter {
     processors: f64,
     before: Option<Before>,
     /// Work and requests of the last half minute.
@@ -45,6 +51,7 @@ pub(super) struct Meter {
     busy: Option<f64>,
 }
 
+#[derive(Clone, Debug)]
 struct Before {
     at: Instant,
     begun: u64,
@@ -53,27 +60,34 @@ struct Before {
     picked: HashMap<NodeId, u64>,
 }
 
-impl Meter {
-    pub(super) fn new(processors: f64) -> Self {
-        Meter { processors, before: None, work: 0.0, requests: 0.0, visits: vec![], looked: None, busy: None }
+impl ScalingMeter {
+    /// Returns a meter of nodes that can use so many processors each.
+    pub fn new(processors: f64) -> Self {
+        ScalingMeter {
+            processors,
+            before: None,
+            work: 0.0,
+            requests: 0.0,
+            visits: vec![],
+            looked: None,
+            busy: None,
+        }
     }
 
     /// Returns how much work is done, node-seconds per second.
-    pub(super) fn busy(&self) -> Option<f64> {
+    pub fn busy(&self) -> Option<f64> {
         self.busy
     }
 
     /// Returns what happened since the call before; `None`: nobody knows how much work was done.
     /// `visits`: by kind, the requests of a session.
-    pub(super) fn measure(
+    pub fn measure(
         &mut self,
         now: Instant,
-        seen: &Seen,
+        seen: &ScalingSeen,
         visits: impl Fn() -> Vec<f64>,
     ) -> Option<ScalingSample> {
-        let counts = || seen.gate.routes.iter().map(|route| &route.counts);
-        let begun = counts().map(|counts| counts.offered - counts.refused).sum();
-        let ended = counts().map(|counts| counts.completed + counts.failed + counts.abandoned).sum();
+        let Asked { begun, ended, in_flight, waiting, .. } = seen.asked;
         let after = Before {
             at: now,
             begun,
@@ -94,17 +108,17 @@ impl Meter {
         if self.looked.is_none_or(|at| now.secs_since(at) >= VISITS_EVERY_S) {
             (self.visits, self.looked) = (visits(), Some(now));
         }
-        let in_hand = seen.gate.waiting + seen.gate.in_flight;
+        let in_hand = waiting + in_flight;
         Some(ScalingSample {
             serving: seen.serving,
             starting: seen.starting,
-            load: (seen.serving > 0).then(|| seen.gate.in_flight as f64 / f64::from(seen.serving)),
-            requests: u32::try_from(seen.gate.in_flight).unwrap_or(u32::MAX),
+            load: (seen.serving > 0).then(|| in_flight as f64 / f64::from(seen.serving)),
+            requests: u32::try_from(in_flight).unwrap_or(u32::MAX),
             begun,
             ended,
             work_s,
-            to_come_s: self.of_request() * (in_hand as f64 + self.in_line(&seen.gate)),
-            is_held: waiting_to_begin(&seen.gate).any(|waiting| waiting > 0.0),
+            to_come_s: self.of_request() * (in_hand as f64 + self.in_line(&seen.asked)),
+            is_held: seen.asked.newcomers.iter().any(|waiting| *waiting > 0.0),
             start_s: seen.start_s,
         })
     }
@@ -115,22 +129,15 @@ impl Meter {
     }
 
     /// Returns how many requests those will make who wait to be let in.
-    fn in_line(&self, gate: &Snapshot) -> f64 {
+    fn in_line(&self, asked: &Asked) -> f64 {
         // A session makes one request at least.
         let of = |index: usize| self.visits.get(index).copied().unwrap_or_default().max(1.0);
-        waiting_to_begin(gate).enumerate().map(|(index, waiting)| waiting * of(index)).sum()
+        asked.newcomers.iter().enumerate().map(|(index, waiting)| waiting * of(index)).sum()
     }
 }
 
-/// Returns, by kind, how many wait to be let in.
-fn waiting_to_begin(gate: &Snapshot) -> impl Iterator<Item = f64> {
-    gate.kinds
-        .iter()
-        .map(|kind| kind.waiting as f64 + kind.line.as_ref().map_or(0.0, |line| line.waiting as f64))
-}
-
 /// Returns the work that was done, by the CPU time of the borrowed nodes.
-fn of_cpu(before: &Before, seen: &Seen, processors: f64) -> Option<f64> {
+fn of_cpu(before: &Before, seen: &ScalingSeen, processors: f64) -> Option<f64> {
     let used = (seen.cpu_s? - before.cpu_s?).max(0.0) / processors;
     let since = |picked: &[(NodeId, u64)]| -> u64 {
         let since = |(node, count): &(NodeId, u64)| {
@@ -148,42 +155,28 @@ fn of_cpu(before: &Before, seen: &Seen, processors: f64) -> Option<f64> {
 }
 
 /// Returns the work that was done in the `passed` seconds, by how full the fullest route is.
-fn of_limits(seen: &Seen, passed: f64) -> Option<f64> {
-    let full = |route: &suimon_gate::RouteView| {
-        Some(route.in_flight as f64 / f64::from(route.limit.filter(|limit| *limit > 0)?))
-    };
-    let fullest = seen.gate.routes.iter().filter_map(full).reduce(f64::max)?;
-    Some(fullest.min(1.0) * f64::from(seen.serving) * passed)
+fn of_limits(seen: &ScalingSeen, passed: f64) -> Option<f64> {
+    Some(seen.asked.fullness? * f64::from(seen.serving) * passed)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use suimon_gate::{Counts, KindView, RouteView};
     use suimon_model::seconds;
 
     /// What is seen after `requests` requests and so much CPU time, with `waiting` in line.
-    fn seen(requests: u64, cpu_s: Option<f64>, waiting: usize) -> Seen {
-        let counts = Counts { offered: requests + 5, refused: 5, completed: requests, ..Counts::default() };
-        let route = RouteView { counts, limit: Some(8), in_flight: 2, ..RouteView::default() };
-        let kind = KindView { waiting, ..KindView::default() };
-        let gate = Snapshot {
-            routes: vec![route],
-            kinds: vec![kind],
-            services: vec![],
-            pools: vec![],
-            waiting: 0,
+    fn seen(requests: u64, cpu_s: Option<f64>, waiting: usize) -> ScalingSeen {
+        let asked = Asked {
+            begun: requests,
+            ended: requests,
             in_flight: 2,
-            suspended: 0,
-            sessions: 0,
-            leased_sessions: 0,
-            records: vec![],
-            recorded: 0,
-            probing: None,
+            waiting: 0,
+            newcomers: vec![waiting as f64],
+            fullness: Some(0.25),
         };
         let picked = vec![(NodeId(0), requests / 2), (NodeId(1), requests / 2)];
-        Seen {
-            gate,
+        ScalingSeen {
+            asked,
             cpu_s,
             picked_of_borrowed: vec![(NodeId(1), requests / 2)],
             picked,
@@ -203,10 +196,10 @@ mod tests {
 
     #[test]
     fn nodes_that_stay_do_as_much_for_a_request_as_those_that_are_measured() {
-        let mut meter = Meter::new(0.5);
+        let mut meter = ScalingMeter::new(0.5);
         assert_eq!(meter.measure(at(0.0), &seen(0, Some(0.0), 0), Vec::new), None, "nothing is known yet");
         let sample = meter.measure(at(1.0), &seen(100, Some(0.25), 0), Vec::new).unwrap();
-        assert_eq!((sample.begun, sample.ended), (100, 100), "the refused did not begin");
+        assert_eq!((sample.begun, sample.ended), (100, 100));
         // Half a second of the one, as it has half a processor, and as much of the other.
         assert!(close(sample.work_s, 1.0), "{}", sample.work_s);
         assert!(close(sample.to_come_s, 2.0 * 0.01), "{}", sample.to_come_s);
@@ -214,7 +207,7 @@ mod tests {
 
     #[test]
     fn those_in_line_are_as_much_work_as_sessions_have_been() {
-        let mut meter = Meter::new(1.0);
+        let mut meter = ScalingMeter::new(1.0);
         meter.measure(at(0.0), &seen(0, Some(0.0), 0), || vec![5.0]);
         let sample = meter.measure(at(1.0), &seen(100, Some(0.5), 40), || vec![5.0]).unwrap();
         assert!(close(sample.to_come_s, 0.01 * (2.0 + 40.0 * 5.0)), "{}", sample.to_come_s);
@@ -223,12 +216,12 @@ mod tests {
 
     #[test]
     fn where_nobody_tells_cpu_time_limits_say_how_busy_nodes_are() {
-        let mut meter = Meter::new(1.0);
+        let mut meter = ScalingMeter::new(1.0);
         meter.measure(at(0.0), &seen(0, None, 0), Vec::new);
         let sample = meter.measure(at(2.0), &seen(100, None, 0), Vec::new).unwrap();
         assert!(close(sample.work_s, 2.0 * 2.0 * 0.25), "{}", sample.work_s);
         let mut unlimited = seen(200, None, 0);
-        unlimited.gate.routes[0].limit = None;
+        unlimited.asked.fullness = None;
         assert_eq!(meter.measure(at(3.0), &unlimited, Vec::new), None);
         assert_eq!(meter.busy(), None);
     }
