@@ -31,6 +31,9 @@
 //! R counts only what is beyond the half second of work that each node always has. λ jumps at once if
 //! it is more than three standard deviations of a Poisson process beyond its mean of the last second.
 //!
+//! Where nodes are full and their processors idle, the work is measured by how full they are (`meter`), and nodes
+//! are ordered on trial: if more of them serve no more, they go back (`gain`).
+//!
 //! *The papers' rule* ([`ScalingLaw::Seed`]): every `interval`, with the mean length ℓ of the run
 //! queues of n nodes over the last 100 ms:
 //!
@@ -48,6 +51,7 @@
 
 mod api;
 mod demand;
+mod gain;
 mod meter;
 mod seed;
 
@@ -66,7 +70,7 @@ pub struct Scaling {
 
 #[derive(Clone, Debug)]
 enum Law {
-    Demand(Demand),
+    Demand(Box<Demand>),
     Seed { interval: Duration, load_max: f64 },
     Fixed,
 }
@@ -78,7 +82,7 @@ impl Scaling {
         let params = ScalingParams { most, ..params };
         let present = params.present.clamp(params.least, most);
         let (law, wanted) = match law {
-            ScalingLaw::Demand { eagerness } => (Law::Demand(Demand::new(eagerness)), present),
+            ScalingLaw::Demand { eagerness } => (Law::Demand(Box::new(Demand::new(eagerness))), present),
             ScalingLaw::Seed { interval, load_max } => (Law::Seed { interval, load_max }, present),
             ScalingLaw::Fixed(nodes) => (Law::Fixed, nodes.clamp(params.least, most)),
         };

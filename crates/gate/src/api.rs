@@ -441,6 +441,8 @@ pub struct RouteView {
     pub pool: PoolId,
     /// The limit now; `None` where none is held.
     pub limit: Option<u32>,
+    /// Whether a law has found it: it does not rise any more, and only others are tried beside it.
+    pub is_found: bool,
     /// Requests in the application.
     pub in_flight: usize,
     /// Of these, requests whose client has disconnected.

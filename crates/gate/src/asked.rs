@@ -7,6 +7,7 @@ impl Snapshot {
     /// Returns what is asked of the application, for a law of the number of its nodes.
     pub fn asked(&self) -> Asked {
         let counts = || self.routes.iter().map(|route| &route.counts);
+        let found = self.routes.iter().filter(|route| route.is_found);
         Asked {
             begun: counts().map(|counts| counts.offered - counts.refused).sum(),
             ended: counts().map(|counts| counts.completed + counts.failed + counts.abandoned).sum(),
@@ -14,6 +15,7 @@ impl Snapshot {
             waiting: self.waiting as u64,
             newcomers: self.kinds.iter().map(newcomers).collect(),
             fullness: self.routes.iter().filter_map(fullness).reduce(f64::max),
+            fullness_found: found.filter_map(fullness).reduce(f64::max),
         }
     }
 }

@@ -612,6 +612,7 @@ impl Gate {
             mode: route.mode,
             pool: route.pool,
             limit: self.limit(RouteId(index as u32)),
+            is_found: self.is_found(RouteId(index as u32)),
             in_flight: route.in_flight,
             orphaned: route.orphaned,
             suspended: route.suspended,
@@ -643,6 +644,13 @@ impl Gate {
             recorded: self.recorded,
             probing: self.law.probing(),
         }
+    }
+
+    /// Returns whether the law has found the limit of a route, and only tries others beside it.
+    fn is_found(&self, route: RouteId) -> bool {
+        let law = &self.law;
+        self.routes[route.index()].mode == RouteMode::Enforce
+            && (law.is_settled(route) || law.probing() == Some(route))
     }
 
     fn refuse(&mut self, now: Instant, id: RequestId, reason: Reason, kind: Option<KindId>) {

@@ -16,4 +16,6 @@ pub struct Asked {
     /// How full the fullest route is: requests in the application of its limit, 0 to 1. `None`: no route
     /// has a limit.
     pub fullness: Option<f64>,
+    /// The same, of those routes alone whose limit a law has found.
+    pub fullness_found: Option<f64>,
 }

@@ -38,8 +38,6 @@ const PLACES: u64 = 0x91ACE;
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 /// Interval at which the number of residents is decided.
 const POOL_EVERY: Duration = Duration::from_secs(1);
-/// The shortest time over which the processors' utilisation is computed.
-const UTILISATION_SECONDS: f64 = 0.2;
 /// Conservation, an expensive check, is checked once in this many events.
 const CONSERVATION_EVERY: u64 = 256;
 
@@ -474,19 +472,6 @@ impl<'a> Run<'a> {
         let at_routes: usize = snapshot.routes.iter().map(|route| route.waiting).sum();
         self.outcome.pool.extend(self.pool.as_ref().map(|pool| pool.second(at_routes as u32)));
         self.at(now + SAMPLE_EVERY, Event::Sample);
-    }
-
-    /// Sets the processors' utilisation since about the last tick of the gate.
-    fn tell_utilisation(&mut self, now: Instant) {
-        let (told, busy_then) = self.cpu_told;
-        let passed = now.secs_since(told);
-        if passed < UTILISATION_SECONDS {
-            return;
-        }
-        let (busy, _) = self.usage(now);
-        let cores = self.scenario.machine.cores * f64::from(self.serving().max(1));
-        self.cpu.set(((busy - busy_then) / (passed * cores)).clamp(0.0, 1.0));
-        self.cpu_told = (now, busy);
     }
 
     fn gate_route(&self, route: RouteId) -> RouteId {

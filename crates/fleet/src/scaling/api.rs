@@ -59,6 +59,8 @@ pub struct ScalingSample {
     pub ended: u64,
     /// Work that nodes have done, node-seconds.
     pub work_s: f64,
+    /// Whether that was measured by how full the nodes were: what fills them may be something that all share.
+    pub by_fullness: bool,
     /// Work that the visits that are there will still ask for, node-seconds, as far as can be told.
     pub to_come_s: f64,
     /// Whether somebody waits to be let in: then what the nodes do is not what is asked for.
@@ -78,6 +80,8 @@ pub enum ScalingReason {
     Load,
     /// Fewer are enough.
     Enough,
+    /// More have not served more.
+    NoGain,
 }
 
 impl ScalingReason {
@@ -88,6 +92,7 @@ impl ScalingReason {
             ScalingReason::Backlog => "backlog",
             ScalingReason::Load => "load",
             ScalingReason::Enough => "enough",
+            ScalingReason::NoGain => "no_gain",
         }
     }
 
@@ -98,6 +103,7 @@ impl ScalingReason {
             ScalingReason::Backlog => "work waits that these nodes would not work off in time",
             ScalingReason::Load => "the run queues of the nodes are long",
             ScalingReason::Enough => "fewer nodes are enough",
+            ScalingReason::NoGain => "more nodes have not served more",
         }
     }
 }

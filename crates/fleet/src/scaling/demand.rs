@@ -1,6 +1,7 @@
 //! The law by the work that comes and that waits, (1) to (4).
 
 use super::api::{ScalingMove, ScalingParams, ScalingReason, ScalingSample};
+use super::gain::Gain;
 use std::collections::VecDeque;
 use suimon_model::real::exp;
 use suimon_model::{Duration, Instant, seconds};
@@ -52,6 +53,7 @@ pub(super) struct Demand {
     rates: Remembered,
     needs: Remembered,
     flaps: Flaps,
+    gain: Gain,
 }
 
 /// Moves that were undone at once.
@@ -77,6 +79,7 @@ impl Demand {
             rates: Remembered::default(),
             needs: Remembered::default(),
             flaps: Flaps::default(),
+            gain: Gain::default(),
         }
     }
 
@@ -88,7 +91,13 @@ impl Demand {
         sample: &ScalingSample,
     ) -> Option<ScalingMove> {
         let passed = self.before.replace(now).map_or(EVERY.as_secs_f64(), |before| now.secs_since(before));
-        self.measure(now, passed.max(1e-3), sample);
+        let passed = passed.max(1e-3);
+        self.measure(now, passed, sample);
+        if let Some(enough) = self.gain.look(now, passed, sample).filter(|enough| *enough < wanted) {
+            self.needs.forget();
+            let wanted = enough.max(params.least);
+            return Some(ScalingMove { wanted, why: ScalingReason::NoGain, signal: f64::from(enough) });
+        }
         let start = sample.start_s.unwrap_or(START_S);
         let (base, extra) = self.need(start, sample);
         // Whatever little is asked for, somebody must answer it.
@@ -97,6 +106,12 @@ impl Demand {
         let window = self.flaps.window(now, seconds(2.0 * start).max(EVERY));
         self.needs.add(now, need, window);
         let nodes = |need: f64| (need.round().max(0.0) as u32).clamp(params.least, params.most);
+        if nodes(need) > wanted && sample.by_fullness {
+            if !self.gain.may_try(now) {
+                return None;
+            }
+            self.gain.handle_order(sample.serving);
+        }
         if nodes(need) > wanted {
             self.flaps.handle_move(now, true, window);
             let why = if extra > base { ScalingReason::Backlog } else { ScalingReason::Arrivals };
@@ -180,6 +195,10 @@ impl Remembered {
             values.pop_front();
         }
         values.push_back((now, value));
+    }
+
+    fn forget(&mut self) {
+        self.0.clear();
     }
 
     fn least(&self) -> f64 {

@@ -5,11 +5,16 @@
 //! cannot tell, a node counts as busy as the fullest route is: requests in the application of its limit.
 //! Neither known: there is no sample, and the number is held.
 //!
+//! CPU time does not tell of nodes that are full of requests that wait: answers of 12 seconds that hold all
+//! threads of a node need none. So where people wait to be let in, a limit that was found is full, and the
+//! processors are not busy, work is measured by that fullness, until CPU time explains it. The law then looks
+//! whether more nodes serve more, as what these requests wait for may be something that all nodes share.
+//!
 //! *A visit* is a request that is let in. Sessions in line are work to come, which nobody behind the gateway
 //! sees: each as many requests as sessions have made, each request as much work as requests have cost.
 
 use super::api::ScalingSample;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use suimon_model::real::exp;
 use suimon_model::{Asked, Instant, NodeId};
 
@@ -17,6 +22,17 @@ use suimon_model::{Asked, Instant, NodeId};
 const WORK_S: f64 = 30.0;
 /// Seconds after which it is looked again how many requests a session makes.
 const VISITS_EVERY_S: f64 = 5.0;
+
+/// Above this share of their limits requests fill the nodes, ...
+const FULL: f64 = 0.9;
+/// ... and below this share of the processors' time, these have time left.
+const IDLE: f64 = 0.7;
+/// CPU time explains how full nodes are from this share on.
+const EXPLAINED: f64 = 0.9;
+/// Whether nodes are full or busy is the mean of this time, seconds, ...
+const MEANS_S: f64 = 5.0;
+/// ... and is believed from this share of it on.
+const BELIEVED: f64 = 0.8;
 
 /// What is seen at one moment.
 #[derive(Clone, Debug, Default)]
@@ -49,6 +65,17 @@ pub struct ScalingMeter {
     visits: Vec<f64>,
     looked: Option<Instant>,
     busy: Option<f64>,
+    bound: Bound,
+}
+
+/// What binds the nodes, where CPU time is known.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bound {
+    /// The share of time in which people waited for full nodes whose processors had time left, ...
+    waits: f64,
+    /// ... and in which CPU time explained how full the nodes were.
+    explained: f64,
+    by_fullness: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -57,7 +84,7 @@ struct Before {
     begun: u64,
     ended: u64,
     cpu_s: Option<f64>,
-    picked: HashMap<NodeId, u64>,
+    picked: BTreeMap<NodeId, u64>,
 }
 
 impl ScalingMeter {
@@ -71,6 +98,7 @@ impl ScalingMeter {
             visits: vec![],
             looked: None,
             busy: None,
+            bound: Bound::default(),
         }
     }
 
@@ -97,7 +125,14 @@ impl ScalingMeter {
         };
         let before = self.before.replace(after)?;
         let passed = now.secs_since(before.at);
-        let work = of_cpu(&before, seen, self.processors).or_else(|| of_limits(seen, passed));
+        let (cpu, most) = (of_cpu(&before, seen, self.processors), f64::from(seen.serving) * passed);
+        let full = seen.asked.fullness_found.map(|fullness| fullness * most);
+        self.bound.look(passed, most, cpu.zip(full), &seen.asked);
+        let (work, by_fullness) = match cpu {
+            Some(cpu) if self.bound.by_fullness => (Some(full.map_or(cpu, |full| full.max(cpu))), true),
+            Some(cpu) => (Some(cpu), false),
+            None => (seen.asked.fullness.map(|fullness| fullness * most), true),
+        };
         self.busy = work.map(|work| work / passed.max(1e-3));
         let (begun, ended) = (begun.saturating_sub(before.begun), ended.saturating_sub(before.ended));
         // Without nodes there is no work, and that is known.
@@ -118,6 +153,7 @@ impl ScalingMeter {
             ended,
             work_s,
             to_come_s: self.of_request() * (in_hand as f64 + self.in_line(&seen.asked)),
+            by_fullness,
             is_held: seen.asked.newcomers.iter().any(|waiting| *waiting > 0.0),
             start_s: seen.start_s,
         })
@@ -154,9 +190,18 @@ fn of_cpu(before: &Before, seen: &ScalingSeen, processors: f64) -> Option<f64> {
     }
 }
 
-/// Returns the work that was done in the `passed` seconds, by how full the fullest route is.
-fn of_limits(seen: &ScalingSeen, passed: f64) -> Option<f64> {
-    Some(seen.asked.fullness? * f64::from(seen.serving) * passed)
+impl Bound {
+    /// `work`: of the `most` node-seconds that were there, what CPU time comes to, and how full nodes were.
+    fn look(&mut self, passed: f64, most: f64, work: Option<(f64, f64)>, asked: &Asked) {
+        let Some((cpu, full)) = work else { return };
+        let is_held = asked.newcomers.iter().any(|waiting| *waiting > 0.0);
+        let waits = is_held && full >= FULL * most && cpu < IDLE * most;
+        let weight = 1.0 - exp(-passed / MEANS_S);
+        let share = |is: bool, was: f64| was + weight * (f64::from(u8::from(is)) - was);
+        self.waits = share(waits, self.waits);
+        self.explained = share(cpu >= EXPLAINED * full, self.explained);
+        self.by_fullness = self.waits > BELIEVED || (self.by_fullness && self.explained <= BELIEVED);
+    }
 }
 
 #[cfg(test)]
@@ -173,6 +218,7 @@ mod tests {
             waiting: 0,
             newcomers: vec![waiting as f64],
             fullness: Some(0.25),
+            fullness_found: Some(0.25),
         };
         let picked = vec![(NodeId(0), requests / 2), (NodeId(1), requests / 2)];
         ScalingSeen {
@@ -224,5 +270,31 @@ mod tests {
         unlimited.asked.fullness = None;
         assert_eq!(meter.measure(at(3.0), &unlimited, Vec::new), None);
         assert_eq!(meter.busy(), None);
+    }
+
+    #[test]
+    fn where_people_wait_for_full_nodes_with_idle_processors_fullness_is_work() {
+        let mut meter = ScalingMeter::new(1.0);
+        // Two nodes that use a tenth of a processor, full or not, with people who wait or not.
+        let mut play = |seconds: std::ops::Range<u64>, fullness: f64, cpu_each: f64, waiting: usize| {
+            let mut last = None;
+            for second in seconds {
+                let mut seen = seen(100 * second, Some(cpu_each * second as f64), waiting);
+                seen.asked.fullness_found = Some(fullness);
+                last = meter.measure(at(second as f64), &seen, Vec::new);
+            }
+            last.unwrap()
+        };
+        let before = play(0..20, 1.0, 0.1, 0);
+        assert!(!before.by_fullness, "nobody waits");
+        let full = play(20..40, 1.0, 0.1, 7);
+        assert!(full.by_fullness && close(full.work_s, 2.0), "{full:?}");
+        let half = play(40..60, 0.5, 0.1, 0);
+        assert!(
+            half.by_fullness && close(half.work_s, 1.0),
+            "as long as CPU time does not explain it: {half:?}"
+        );
+        let busy = play(60..90, 0.5, 1.0, 0);
+        assert!(!busy.by_fullness, "{busy:?}");
     }
 }

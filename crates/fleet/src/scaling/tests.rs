@@ -202,3 +202,51 @@ fn nodes_are_given_back_where_visits_have_become_few() {
     let moves: Vec<_> = (0..1000).filter_map(|tick| law.on_tick(now(tick), &quiet)).collect();
     assert_eq!(moves.last().map(|moved| moved.wanted), Some(PARAMS.least));
 }
+
+/// Plays five minutes at full nodes with idle processors, before which people wait; `rate`: requests that
+/// end per second by the number of nodes. Returns the moves, with their seconds.
+fn play_full(rate: impl Fn(u32) -> u64, waits: impl Fn(u32) -> bool) -> Vec<(f64, u32, ScalingReason)> {
+    let params = ScalingParams { present: 1, least: 1, most: 8 };
+    let mut law = Scaling::new(ScalingLaw::Demand { eagerness: 0.5 }, params);
+    let mut moves = vec![];
+    for tick in 0..1200 {
+        let (now, serving) = (Instant::ORIGIN + seconds(0.5 * f64::from(tick)), law.wanted());
+        let ended = rate(serving) / 2;
+        let sample = ScalingSample {
+            serving,
+            begun: ended,
+            ended,
+            requests: 20 * serving,
+            work_s: 0.5 * f64::from(serving),
+            by_fullness: true,
+            to_come_s: if waits(serving) { 100.0 } else { 0.0 },
+            is_held: waits(serving),
+            start_s: Some(1.0),
+            ..ScalingSample::default()
+        };
+        let moved = law.on_tick(now, &sample);
+        moves.extend(moved.map(|moved| (now.secs_since(Instant::ORIGIN), moved.wanted, moved.why)));
+    }
+    moves
+}
+
+#[test]
+fn nodes_that_are_full_of_requests_that_wait_get_more_as_long_as_more_serve_more() {
+    let moves = play_full(|nodes| 20 * u64::from(nodes), |nodes| nodes < 5);
+    let wanted: Vec<u32> = moves.iter().map(|(_, wanted, _)| *wanted).collect();
+    assert!(wanted.iter().max().is_some_and(|most| *most >= 5), "{moves:?}");
+    assert!(moves.iter().all(|(_, _, why)| *why != ScalingReason::NoGain), "{moves:?}");
+}
+
+#[test]
+fn where_more_nodes_serve_no_more_they_go_back_and_it_is_tried_ever_less_often() {
+    let moves = play_full(|_| 20, |_| true);
+    let back: Vec<f64> = moves
+        .iter()
+        .filter(|(_, wanted, why)| *why == ScalingReason::NoGain && *wanted == 1)
+        .map(|(at, ..)| *at)
+        .collect();
+    assert!((2..=4).contains(&back.len()), "{moves:?}");
+    let pauses: Vec<f64> = back.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(pauses.windows(2).all(|pair| pair[1] > pair[0] + 30.0), "{moves:?}");
+}

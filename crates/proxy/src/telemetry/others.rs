@@ -13,6 +13,7 @@ pub(super) fn show_as_one(routes: &mut [RouteView]) {
         // Named one by one: whoever adds a number says here what all shares together have of it.
         let RouteView {
             mode: _,
+            is_found: _,
             pool: _,
             limit,
             in_flight,

@@ -382,6 +382,7 @@ impl Run<'_> {
             work_s: work - self.work_told,
             to_come_s: self.to_come(),
             // Whoever comes is let in.
+            by_fullness: false,
             is_held: false,
             start_s: self.start_s,
         };

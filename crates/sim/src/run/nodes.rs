@@ -13,6 +13,9 @@ use suimon_model::{Duration, Instant, NodeId, Rng};
 /// A separate random stream, so that more draws in one place never change another.
 const STARTS: u64 = 0x57A7;
 
+/// The shortest time over which the processors' utilisation is computed.
+const UTILISATION_SECONDS: f64 = 0.2;
+
 /// The nodes of a run.
 #[derive(Debug)]
 pub(super) struct Nodes {
@@ -225,5 +228,18 @@ impl Run<'_> {
                 (nodes.present(), nodes.node_seconds)
             }
         }
+    }
+
+    /// Sets the processors' utilisation since about the last tick of the gate.
+    pub(super) fn tell_utilisation(&mut self, now: Instant) {
+        let (told, busy_then) = self.cpu_told;
+        let passed = now.secs_since(told);
+        if passed < UTILISATION_SECONDS {
+            return;
+        }
+        let (busy, _) = self.usage(now);
+        let cores = self.scenario.machine.cores * f64::from(self.serving().max(1));
+        self.cpu.set(((busy - busy_then) / (passed * cores)).clamp(0.0, 1.0));
+        self.cpu_told = (now, busy);
     }
 }

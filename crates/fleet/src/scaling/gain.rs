@@ -1,0 +1,94 @@
+//! Whether more nodes serve more.
+//!
+//! Where nodes are full and their processors idle, requests wait: for a thread, which another node has, or
+//! for something that all nodes share, such as a database, which it has not. Only trying tells. So the rate
+//! at which requests end is remembered when nodes are ordered for such a reason, and compared once the new
+//! ones have served for long enough:
+//!
+//! ```text
+//! gain  = X / X₀ − 1          X: ended per second, before and after
+//! due   = n / n₀ − 1          n: nodes
+//! gain < due / 4  →  back to n₀, and no more for a minute, then two, four … at most 32 minutes
+//! ```
+//!
+//! *Units*: requests per second, seconds. *Limits*: no verdict while nodes start or nobody waits, since then
+//! less may simply be asked for.
+
+use super::api::ScalingSample;
+use suimon_model::real::exp;
+use suimon_model::{Duration, Instant};
+
+/// The part of the gain in proportion that new nodes must bring.
+const DUE: f64 = 0.25;
+/// The time constant of the rate, seconds, ...
+const RATE_S: f64 = 10.0;
+/// ... and the shortest time that new nodes serve before they are judged: in that time constants, and in
+/// times that a request takes.
+const RATES: f64 = 3.0;
+const ANSWERS: f64 = 3.0;
+/// The weight from which on a rate is known: that of one time constant.
+const KNOWN: f64 = 0.63;
+/// How long nobody tries again after the first failure, and how often that doubles.
+const CALM: Duration = Duration::from_secs(60);
+const DOUBLINGS_MAX: u32 = 5;
+
+/// What is known of the gain of more nodes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Gain {
+    /// Requests that end per second, and how much of a whole mean it is: from 0 to 1.
+    rate: f64,
+    weight: f64,
+    trial: Option<Trial>,
+    failures: u32,
+    calm_until: Option<Instant>,
+}
+
+/// More nodes than before, whose gain is not known yet.
+#[derive(Clone, Copy, Debug)]
+struct Trial {
+    nodes: u32,
+    rate: f64,
+    /// Since when all serve.
+    serving: Option<Instant>,
+}
+
+impl Gain {
+    /// Takes in what happened in the `passed` seconds, and returns to how many nodes to go back, if more have
+    /// not served more.
+    pub(super) fn look(&mut self, now: Instant, passed: f64, sample: &ScalingSample) -> Option<u32> {
+        let kept = exp(-passed / RATE_S);
+        self.weight = kept * self.weight + 1.0 - kept;
+        self.rate += (1.0 - kept) / self.weight * (sample.ended as f64 / passed - self.rate);
+        let trial = self.trial.as_mut()?;
+        if sample.starting > 0 {
+            return None;
+        }
+        let since = now.secs_since(*trial.serving.get_or_insert(now));
+        let answer = f64::from(sample.requests) / self.rate.max(1e-3);
+        if since < (RATES * RATE_S).max(ANSWERS * answer) {
+            return None;
+        }
+        let Trial { nodes, rate, .. } = *trial;
+        self.trial = None;
+        let due = f64::from(sample.serving) / f64::from(nodes.max(1)) - 1.0;
+        // Nobody waits: they serve all that comes.
+        if !sample.is_held || !sample.by_fullness || self.rate >= rate * (1.0 + DUE * due) {
+            self.failures = 0;
+            return None;
+        }
+        self.calm_until = Some(now + CALM * (1 << self.failures.min(DOUBLINGS_MAX)));
+        self.failures += 1;
+        Some(nodes)
+    }
+
+    /// Returns whether nodes may be ordered because nodes are full.
+    pub(super) fn may_try(&self, now: Instant) -> bool {
+        // What is not known yet cannot be compared.
+        self.weight >= KNOWN && self.trial.is_none() && self.calm_until.is_none_or(|until| now >= until)
+    }
+
+    /// Notes that nodes were ordered where there were `nodes`.
+    pub(super) fn handle_order(&mut self, nodes: u32) {
+        self.trial = Some(Trial { nodes, rate: self.rate, serving: None });
+    }
+}
