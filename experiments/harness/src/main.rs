@@ -20,6 +20,7 @@
 //! - [`degradation_papers`]: `degradation-papers`, a light job beside heavy ones on four operating
 //!   systems, simulated beside the paper's own numbers.
 //! - [`cluster_papers`]: `cluster-papers`, how many nodes serve through a rise, simulated.
+//! - [`nodes_and_line`]: `nodes-and-line`, what the law of their number gains from the line, simulated.
 //! - [`workers_papers`]: `workers-papers`, how many resident workers are best, simulated.
 //! - [`degradation_tomcat`]: `degradation-tomcat`, the papers' jobs on a real Tomcat under wishes,
 //!   pauses and other gateways.
@@ -66,6 +67,7 @@ mod mariadb;
 mod mediawiki;
 mod memory;
 mod memory_group;
+mod nodes_and_line;
 mod observe;
 mod overload;
 mod parallel;
@@ -138,6 +140,8 @@ enum Experiment {
     DegradationPapers(degradation_papers::Options),
     #[command(name = "cluster-papers")]
     ClusterPapers(cluster_papers::Options),
+    #[command(name = "nodes-and-line")]
+    NodesAndLine(nodes_and_line::Options),
     #[command(name = "workers-papers")]
     WorkersPapers(workers_papers::Options),
     #[command(name = "degradation-tomcat")]
@@ -195,6 +199,7 @@ fn main() -> ExitCode {
         Experiment::SlowAnswers(options) => slow_answers::run(&options),
         Experiment::DegradationPapers(options) => degradation_papers::run(&options),
         Experiment::ClusterPapers(options) => cluster_papers::run(&options),
+        Experiment::NodesAndLine(options) => nodes_and_line::run_it(&options),
         Experiment::WorkersPapers(options) => workers_papers::run(&options),
         Experiment::DegradationTomcat(options) => degradation_tomcat::run(&options),
         Experiment::Laws(options) => laws::run(&options),

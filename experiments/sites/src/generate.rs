@@ -68,6 +68,7 @@ fn draw(number: u64, rng: &mut Rng) -> Scenario {
         steps,
         machine: machine.clone(),
         nodes: 1,
+        scaling: None,
         pool: None,
         changes: vec![],
         gate,

@@ -242,6 +242,7 @@ fn assemble(name: SiteName, draft: &Draft, rng: &mut Rng) -> Option<Scenario> {
         steps,
         machine: draft.machine.clone(),
         nodes: 1,
+        scaling: None,
         pool: None,
         changes: draft.changes.iter().filter_map(change).collect(),
         gate: GateSetup {
