@@ -62,6 +62,8 @@ struct Inner {
     found_mode: RouteMode,
     /// What a recording calls the gate's routes and kinds.
     names: RecordNames,
+    /// Nodes that limits and capacities are those of: the last number that was not 0.
+    nodes: u32,
     /// Told of each call that changes the gate, before it is made, if a recording is made.
     recorder: Option<Recorder>,
 }
@@ -203,6 +205,7 @@ impl Gatekeeper {
                 memory: ClientMemory::default(),
                 found_mode,
                 names: RecordNames::default(),
+                nodes: 1,
                 recorder: None,
             }),
             earlier: Notify::new(),
@@ -341,16 +344,23 @@ impl Gatekeeper {
         self.lock().gate.learned()
     }
 
-    /// Returns what another process can begin with.
-    pub(crate) fn knowledge(&self) -> Knowledge {
-        self.lock().gate.knowledge()
+    /// Returns what another process can begin with, and how many nodes it is of.
+    pub(crate) fn knowledge(&self) -> (Knowledge, u32) {
+        let inner = self.lock();
+        (inner.gate.knowledge(), inner.nodes)
     }
 
-    /// Begins with what was known `age` ago. To be called before anything is recorded, and before
-    /// any request.
-    pub(crate) fn recall(&self, knowledge: &Knowledge, age: Duration) {
-        let now = self.clock.now();
-        self.lock().gate.recall(now, knowledge, age);
+    /// Begins with what was known `age` ago, of so many `nodes`. To be called before anything is recorded,
+    /// and before any request.
+    pub(crate) fn recall(&self, knowledge: &Knowledge, age: Duration, nodes: Option<u32>) {
+        self.with_gate(|inner, now| {
+            if let Some(nodes) = nodes {
+                // Limits are then those of the nodes there are, as with any other change.
+                inner.gate.handle_nodes(now, inner.nodes, nodes);
+                inner.nodes = nodes;
+            }
+            inner.gate.recall(now, knowledge, age);
+        });
     }
 
     /// Takes note that the holder of a place asks how it stands, and returns that; `None`: the kind

@@ -192,6 +192,7 @@ impl Server {
         let origin = keeper.clock().origin();
         let upstreams = params.upstreams().map(|upstream| Upstream::since(origin, upstream.clone()));
         let upstreams = upstreams.collect::<Result<Vec<_>, _>>().map_err(StartError::Params)?;
+        keeper.begin_with_nodes(upstreams.first().map_or(0, |first| *first.watch_up_count().borrow()));
         let certificate =
             params.listen.tls.as_ref().map(Certificate::load).transpose().map_err(StartError::Tls)?;
         let backlog = params.listen.backlog;
@@ -297,12 +298,12 @@ impl Server {
         });
         let (keeper, mut up) = (Arc::clone(&backend.keeper), application.watch_up_count());
         background.spawn(async move {
-            // The last number that was not 0: nodes that all come back are what they were.
-            let mut before = *up.borrow();
-            while up.changed().await.is_ok() {
+            loop {
                 let now_there = *up.borrow_and_update();
-                keeper.nodes(before, now_there);
-                before = if now_there > 0 { now_there } else { before };
+                keeper.nodes(now_there);
+                if up.changed().await.is_err() {
+                    return;
+                }
             }
         });
         // Workers of pools are not checked, only nodes.

@@ -29,8 +29,11 @@ pub struct Remembered {
     pub program: String,
     /// When the gateway that wrote it started, nanoseconds since 1970.
     pub started: u64,
-    /// The application's nodes.
+    /// The application's nodes that stay.
     pub nodes: Vec<String>,
+    /// How many nodes, those that come and go among them, limits and capacities are those of; `None`: it is
+    /// not known.
+    pub nodes_up: Option<u32>,
     /// When it was written, seconds since 1970.
     pub written: u64,
     /// By the name of a pool, how many resident workers were found best.
@@ -64,9 +67,10 @@ pub struct RememberedKind {
 }
 
 impl Remembered {
-    /// Returns whether it is of a site that has one of these nodes.
+    /// Returns whether it is of a site that has one of these nodes. Where none stays there is none to tell
+    /// sites apart by.
     pub fn is_of(&self, nodes: &[String]) -> bool {
-        self.nodes.iter().any(|node| nodes.contains(node))
+        self.nodes.iter().any(|node| nodes.contains(node)) || (self.nodes.is_empty() && nodes.is_empty())
     }
 
     /// Returns the names of the routes that were asked for not too long ago, in the order in which

@@ -89,9 +89,21 @@ impl Gatekeeper {
         });
     }
 
-    /// Takes note that the application has so many nodes now, where it had so many `before`.
-    pub(crate) fn nodes(&self, before: u32, now_there: u32) {
+    /// Says how many nodes the application has before anything is known of it. With none, the settings are
+    /// taken to be those of one: so many there will be first.
+    pub(crate) fn begin_with_nodes(&self, nodes: u32) {
+        self.lock().nodes = nodes.max(1);
+    }
+
+    /// Takes note that the application has so many nodes now.
+    pub(crate) fn nodes(&self, now_there: u32) {
         self.with_gate(|inner, now| {
+            let before = inner.nodes;
+            // Nodes that are all gone are what they were once they come back.
+            if now_there == 0 || now_there == before {
+                return;
+            }
+            inner.nodes = now_there;
             inner.note(now, || Event::Nodes(before, now_there));
             inner.gate.handle_nodes(now, before, now_there);
         });

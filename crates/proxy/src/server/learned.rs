@@ -68,7 +68,7 @@ pub(super) fn recall(
     let kinds: Vec<String> = params.sessions.kinds.iter().map(|kind| kind.name.clone()).collect();
     let age = Duration::from_secs(now.saturating_sub(remembered.written));
     let knowledge = remembered.knowledge_of(&telemetry.route_names(), &kinds);
-    keeper.recall(&knowledge, age);
+    keeper.recall(&knowledge, age, remembered.nodes_up);
     let recalled = Recalled {
         age,
         routes: knowledge.routes.iter().filter(|route| route.law.is_some()).count(),
@@ -149,7 +149,7 @@ impl LearnedStore {
 
     /// Writes, if anything was learned since the last time.
     pub(super) async fn write(&mut self) {
-        let (knowledge, workers) = (self.backend.keeper.knowledge(), self.workers.all());
+        let ((knowledge, nodes_up), workers) = (self.backend.keeper.knowledge(), self.workers.all());
         // Without a request nothing was learned: what is in the file is older than its date would
         // say.
         let is_new = knowledge.routes.iter().any(|route| route.came > 0);
@@ -161,6 +161,7 @@ impl LearnedStore {
         let mut remembered =
             self.memory.remember(knowledge.clone(), &routes, &self.kinds, self.declared, now);
         remembered.nodes.clone_from(&self.nodes);
+        remembered.nodes_up = Some(nodes_up);
         env!("CARGO_PKG_VERSION").clone_into(&mut remembered.program);
         remembered.started = self.started;
         remembered.workers.clone_from(&workers);

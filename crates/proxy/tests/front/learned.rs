@@ -1,6 +1,6 @@
 //! What is learned outlives the process.
 
-use crate::support::{App, Gateway, app, gateway, params, soon};
+use crate::support::{App, Gateway, app, gateway, params, soon, until};
 use std::fs;
 use std::path::{Path, PathBuf};
 use suimon_gate::{KindMode, RouteMode};
@@ -80,6 +80,24 @@ async fn a_restarted_gateway_goes_on_with_the_routes_and_limits_it_knew() {
         assert_eq!(limit(&restarted, "GET /items/{id}"), Some(37), "before anybody asks");
         assert!(restarted.observer.learned().gate.routes.iter().any(|route| route.took.is_some()));
         used(restarted).await;
+    }
+}
+
+#[tokio::test]
+async fn limits_of_three_nodes_begin_as_those_of_the_one_there_is_and_are_written_as_its() {
+    let (app, (_folder, file)) = (app().await, in_folder());
+    used(gateway(learning(&app, &file))).await;
+    rewrite(&file, |text| {
+        assert!(text.contains("\"nodes_up\": 1,"), "{text}");
+        let of_three = |line: &str| line.replace("\"limit\":2", "\"limit\":36");
+        let lines: Vec<_> = text.lines().map(of_three).collect();
+        lines.join("\n").replace("\"nodes_up\": 1,", "\"nodes_up\": 3,")
+    });
+    for _ in 0..2 {
+        let restarted = gateway(learning(&app, &file));
+        until("limits are those of one node", || limit(&restarted, "GET /items/{id}") == Some(12)).await;
+        used(restarted).await;
+        assert!(fs::read_to_string(&file).unwrap().contains("\"nodes_up\": 1,"));
     }
 }
 

@@ -43,6 +43,7 @@ fn remembered() -> Remembered {
         program: "9.9.9".to_owned(),
         started: 77,
         nodes: nodes(),
+        nodes_up: Some(3),
         written: NOW,
         routes: vec![route("other", None), route("GET /", Some(4)), route("GET /items/{id}", Some(40))],
         kinds: vec![
@@ -100,6 +101,15 @@ fn what_cannot_be_used_is_set_aside_and_said() {
 }
 
 #[test]
+fn files_of_before_nodes_came_and_went_are_read_and_where_none_stays_there_is_none_to_compare() {
+    let old = remembered().text().replace("\"nodes_up\": 3,\n", "");
+    let expected = Remembered { nodes_up: None, started: 0, ..remembered() };
+    assert_eq!(Remembered::parse(old.as_bytes()), Ok(expected));
+    let borrowed = Remembered { nodes: vec![], ..remembered() };
+    assert!(borrowed.is_of(&[]) && !borrowed.is_of(&nodes()) && !remembered().is_of(&[]));
+}
+
+#[test]
 fn what_a_newer_gateway_has_learned_is_not_written_over() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("learned");
@@ -136,6 +146,8 @@ fn numbers_that_cannot_be_are_not_believed_though_the_checksum_holds() {
     with(|it| it.visits.kinds.push(vec![VisitsAfter::default()]));
     with(|it| it.visits.thinks.shares.push((f64::INFINITY, 0.5)));
     with(|it| it.kinds[0].known.patience = Some(1e300));
+    with(|it| it.nodes_up = Some(0));
+    with(|it| it.nodes_up = Some(u32::MAX));
     with(|it| it.routes[0].name = "x".repeat(2000));
     with(|it| it.routes = vec![RememberedRoute::default(); ROUTES_MAX + 1]);
     for (number, bad) in bad.iter().enumerate() {

@@ -35,6 +35,7 @@ impl Remembered {
         let head = [
             ("program", json!(self.program)),
             ("nodes", json!(self.nodes)),
+            ("nodes_up", json!(self.nodes_up)),
             ("written", json!(self.written)),
             ("workers", json!(self.workers)),
             ("think", values(&self.visits.thinks)),
@@ -85,6 +86,8 @@ impl Remembered {
             started: 0,
             program: name(&text["program"]).ok_or("it does not say who wrote it")?,
             nodes: nodes.iter().map(name).collect::<Option<_>>().ok_or("it names no nodes")?,
+            // Files of before nodes came and went do not say it.
+            nodes_up: optional(&text["nodes_up"], count_of_nodes).ok_or("its number of nodes cannot be")?,
             written: text["written"].as_u64().ok_or("it does not say when it was written")?,
             workers: workers(&text["workers"]),
             routes,
@@ -103,6 +106,10 @@ fn workers(it: &Value) -> BTreeMap<String, u32> {
     let count = |it: &Value| it.as_u64().filter(|count| (1..=LIMIT_MAX).contains(count));
     let pools = it.as_object().into_iter().flatten().filter(|(name, _)| name.len() <= NAME_MAX);
     pools.filter_map(|(name, it)| Some((name.clone(), count(it)? as u32))).take(POOLS_MAX).collect()
+}
+
+fn count_of_nodes(it: &Value) -> Option<u32> {
+    it.as_u64().filter(|count| (1..=NODES_MAX as u64).contains(count)).map(|count| count as u32)
 }
 
 /// Appends a list of which each entry has a line.
