@@ -1,22 +1,27 @@
 //! Nodes that a program of the operator starts and ends.
 
-use crate::manager::{self, Host};
+use crate::manager::{self, Host, Told, Word, back_off};
 use crate::ready::until_ready;
 use crate::{Provided, Provider, begin};
 use std::future::pending;
-use std::process::Stdio;
-use std::time::Duration;
+use std::pin::pin;
+use std::process::{ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 use suimon_fleet::lifecycle::LifecycleParams;
 use suimon_params::nodes::HookParams;
 use suimon_params::upstream::NodeParams;
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
-/// The most bytes that are read of what the program writes, to either output.
-const OUTPUT_BYTES_MAX: u64 = 64 << 10;
+/// The most bytes that are kept of what the program writes, to either output.
+const OUTPUT_BYTES_MAX: usize = 64 << 10;
 /// The most bytes of it that are shown.
 const SHOWN_BYTES_MAX: usize = 500;
+/// How long its outputs are still read once it has ended, where a child of it holds them.
+const GRACE: Duration = Duration::from_millis(500);
+/// How often it is tried to stop a node.
+const STOPS_MAX: u32 = 10;
 
 /// Has nodes started and ended by a program: see [`HookParams`].
 #[derive(Clone, Debug)]
@@ -56,20 +61,57 @@ impl Host for HookHost {
     const OUTLIVES: bool = true;
 
     async fn list(&self) -> Result<Vec<(NodeParams, NodeParams)>, String> {
-        let said = self.run(&["list"], self.params.within).await?;
+        let said = self.run(&["list"], self.params.within).await.said()?;
         let lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
         lines.map(|line| address(line).map(|node| (node.clone(), node))).collect()
     }
 
     async fn start(&self) -> Result<(NodeParams, NodeParams), String> {
-        let said = self.run(&["start"], self.start_within).await?;
-        let last = said.lines().map(str::trim).rfind(|line| !line.is_empty());
-        let node = address(last.ok_or("nodes.command: `start` has written no address")?)?;
-        // If it is not wanted any more, or not ready in time, it is ended all the same.
-        let mut unready = Unready { host: Some(self.params.clone()), node: node.clone() };
+        let node = self.run(&["start"], self.start_within).await.node()?;
         until_ready(&node, self.params.ready_path.as_deref()).await;
-        unready.host = None;
         Ok((node.clone(), node))
+    }
+
+    /// A program that is killed may have started a node by then. So it is waited for, for as long again as a
+    /// start may take, and what it has started is ended.
+    async fn start_unless_told(&self, told: &mut Told) -> Option<Result<(NodeParams, NodeParams), String>> {
+        let (began, within) = (Instant::now(), self.start_within);
+        let seconds = within.as_secs_f64();
+        let mut runs = pin!(self.run(&["start"], within.saturating_mul(2)));
+        let (ran, is_wanted) = tokio::select! {
+            ran = &mut runs => (ran, true),
+            word = told.word() => {
+                if word == Word::End && began.elapsed() >= within {
+                    told.complain(format!(
+                        "nodes.command: `start` did not end within {seconds} s; what it still starts is stopped; see nodes.start_within"
+                    ))
+                    .await;
+                }
+                let ran = runs.await;
+                if word == Word::Closing {
+                    // The next gateway finds what it has started.
+                    return None;
+                }
+                (ran, false)
+            }
+        };
+        let mut trouble = ran.status.as_ref().err().cloned();
+        let node = match ran.node() {
+            Ok(node) => node,
+            Err(trouble) => return Some(Err(trouble)),
+        };
+        if is_wanted && trouble.is_none() {
+            tokio::select! {
+                () = until_ready(&node, self.params.ready_path.as_deref()) => {
+                    return Some(Ok((node.clone(), node)));
+                }
+                word = told.word() => if word == Word::Closing { return None },
+            }
+            trouble = (began.elapsed() >= within).then(|| format!(
+                "nodes.command: {node} was not ready within {seconds} s, and is stopped; see nodes.ready and nodes.start_within"
+            ));
+        }
+        self.end_for_good(node, told).await.or(trouble).map(Err)
     }
 
     async fn ended(&self, _: &mut NodeParams) -> String {
@@ -78,40 +120,90 @@ impl Host for HookHost {
     }
 
     async fn end(&self, node: NodeParams) -> Result<(), String> {
-        self.run(&["stop", &node.to_string()], self.params.within).await.map(drop)
+        self.run(&["stop", &node.to_string()], self.params.within).await.said().map(drop)
+    }
+
+    async fn end_for_good(&self, node: NodeParams, told: &mut Told) -> Option<String> {
+        for tries in 0..STOPS_MAX {
+            let trouble = match self.end(node.clone()).await {
+                Ok(()) if tries == 0 => return None,
+                Ok(()) => {
+                    told.is_well().await;
+                    return None;
+                }
+                Err(trouble) => trouble,
+            };
+            told.complain(trouble).await;
+            tokio::select! {
+                () = sleep(back_off(tries)) => {}
+                () = told.is_closing() => {
+                    return Some(format!("nodes.command: {node} could not be stopped, and is found by the next `list` if it still runs"));
+                }
+            }
+        }
+        Some(format!(
+            "nodes.command: {node} could not be stopped {STOPS_MAX} times in a row, and is left alone: end it by hand if it still runs"
+        ))
     }
 
     fn cpu_s(&self, _: &[&NodeParams]) -> Option<Vec<f64>> {
         None
     }
+
+    fn patience(&self) -> Duration {
+        self.params.within.saturating_add(GRACE)
+    }
 }
 
 impl HookHost {
-    async fn run(&self, words: &[&str], within: Duration) -> Result<String, String> {
+    async fn run(&self, words: &[&str], within: Duration) -> Ran {
         run(&self.params, words, within).await
     }
 }
 
-/// A node that was started and is not ready. Dropping this ends it.
-struct Unready {
-    host: Option<HookParams>,
-    node: NodeParams,
+/// What became of a run of the program.
+struct Ran {
+    /// What was run, for people.
+    what: String,
+    /// What it wrote to standard output, ...
+    said: Vec<u8>,
+    /// ... and to standard error.
+    complained: Vec<u8>,
+    /// How it ended; an error: why that is not known.
+    status: Result<ExitStatus, String>,
 }
 
-impl Drop for Unready {
-    fn drop(&mut self) {
-        let Some(params) = self.host.take() else { return };
-        let node = self.node.to_string();
-        tokio::spawn(async move {
-            if let Err(trouble) = run(&params, &["stop", &node], params.within).await {
-                tracing::warn!("{trouble}");
-            }
-        });
+impl Ran {
+    /// Returns what it wrote, if it has done what it was to.
+    fn said(self) -> Result<String, String> {
+        let Ran { what, said, complained, status } = self;
+        let status = status?;
+        if !status.success() {
+            let complained = String::from_utf8_lossy(&complained);
+            let shown: String = complained.trim().chars().take(SHOWN_BYTES_MAX).collect();
+            return Err(format!("{what} has failed ({status}): {shown}"));
+        }
+        String::from_utf8(said).map_err(|_| format!("{what} has written something that is no text"))
+    }
+
+    /// Returns the node that it has started. One that was killed may have said it before.
+    fn node(self) -> Result<NodeParams, String> {
+        let killed = self.status.as_ref().err().cloned();
+        let said = match &killed {
+            Some(_) => String::from_utf8_lossy(&self.said).into_owned(),
+            None => self.said()?,
+        };
+        // A line that is not whole may be half an address.
+        let whole =
+            if killed.is_some() { said.rsplit_once('\n').map_or("", |(whole, _)| whole) } else { &said };
+        let last = whole.lines().map(str::trim).rfind(|line| !line.is_empty());
+        let node = last.ok_or("nodes.command: `start` has written no address".to_owned()).and_then(address);
+        node.map_err(|trouble| killed.unwrap_or(trouble))
     }
 }
 
-/// Runs the program with these words, and returns what it wrote.
-async fn run(params: &HookParams, words: &[&str], within: Duration) -> Result<String, String> {
+/// Runs the program with these words, until it ends.
+async fn run(params: &HookParams, words: &[&str], within: Duration) -> Ran {
     let command = &params.command;
     let what = format!("nodes.command: {} {}", command.program.display(), words.join(" "));
     let mut runs = Command::new(&command.program);
@@ -122,38 +214,56 @@ async fn run(params: &HookParams, words: &[&str], within: Duration) -> Result<St
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .kill_on_drop(true);
+        // A Ctrl-C is meant for the gateway; what is under way is brought to an end.
+        .process_group(0);
     if let Some(folder) = &command.folder {
         runs.current_dir(folder);
     }
-    let mut child = runs.spawn().map_err(|error| format!("{what} cannot be run: {error}"))?;
-    let (out, err) = (child.stdout.take(), child.stderr.take());
-    let ends = async {
-        let (mut said, mut complained) = (Vec::new(), Vec::new());
-        let read_out = async {
-            if let Some(out) = out {
-                let _ = out.take(OUTPUT_BYTES_MAX).read_to_end(&mut said).await;
-            }
-        };
-        let read_err = async {
-            if let Some(err) = err {
-                let _ = err.take(OUTPUT_BYTES_MAX).read_to_end(&mut complained).await;
-            }
-        };
-        tokio::join!(read_out, read_err);
-        (child.wait().await, said, complained)
+    let (mut said, mut complained) = (Vec::new(), Vec::new());
+    let mut child = match runs.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            let status = Err(format!("{what} cannot be run: {error}"));
+            return Ran { what, said, complained, status };
+        }
     };
-    let seconds = within.as_secs_f64();
-    let ended = timeout(within, ends).await;
-    let (status, said, complained) =
-        ended.map_err(|_| format!("{what} did not end within {seconds} s, and was killed"))?;
-    let status = status.map_err(|error| format!("{what}: {error}"))?;
-    if !status.success() {
-        let complained = String::from_utf8_lossy(&complained);
-        let shown: String = complained.trim().chars().take(SHOWN_BYTES_MAX).collect();
-        return Err(format!("{what} has failed ({status}): {shown}"));
+    let (out, err) = (child.stdout.take(), child.stderr.take());
+    let status = {
+        let mut reads = pin!(async { tokio::join!(read(out, &mut said), read(err, &mut complained)) });
+        let mut has_read = false;
+        let ends = async {
+            loop {
+                tokio::select! {
+                    status = child.wait() => break status,
+                    _ = &mut reads, if !has_read => has_read = true,
+                }
+            }
+        };
+        let ended = timeout(within, ends).await;
+        if !has_read {
+            // What it has started may hold its outputs for as long as it runs.
+            let _ = timeout(GRACE, reads).await;
+        }
+        ended
+    };
+    let status = match status {
+        Ok(status) => status.map_err(|error| format!("{what}: {error}")),
+        Err(_) => {
+            let _ = child.kill().await;
+            Err(format!("{what} did not end within {} s, and was killed", within.as_secs_f64()))
+        }
+    };
+    Ran { what, said, complained, status }
+}
+
+/// Reads an output to its end, and keeps the first bytes of it.
+async fn read(output: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
+    let Some(mut output) = output else { return };
+    let mut bytes = [0; 4096];
+    while let Ok(count @ 1..) = output.read(&mut bytes).await {
+        let room = OUTPUT_BYTES_MAX - kept.len();
+        kept.extend_from_slice(&bytes[..count.min(room)]);
     }
-    String::from_utf8(said).map_err(|_| format!("{what} has written something that is no text"))
 }
 
 fn address(line: &str) -> Result<NodeParams, String> {

@@ -4,12 +4,14 @@ use crate::{NodeEvent, NodeWord, ProviderView, Wires};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use suimon_fleet::lifecycle::{BorrowedId, Lifecycle, LifecycleOutput, LifecycleParams, LifecycleState};
+use suimon_fleet::lifecycle::{
+    BorrowedId, Lifecycle, LifecycleOutput, LifecycleParams, LifecycleState, START_BACK_OFF_S_MAX,
+};
 use suimon_model::Instant;
 use suimon_params::upstream::NodeParams;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 /// How often a provider looks at how much CPU time its nodes have used.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -35,6 +37,34 @@ pub(crate) trait Host: Send + Sync + 'static {
     /// Ends a node.
     fn end(&self, node: Self::Node) -> impl Future<Output = Result<(), String>> + Send;
 
+    /// As [`Host::start`], unless it is told to end before that: then it leaves nothing behind, and returns
+    /// `None`.
+    fn start_unless_told(
+        &self,
+        told: &mut Told,
+    ) -> impl Future<Output = Option<Result<(Self::Node, NodeParams), String>>> + Send {
+        async {
+            tokio::select! {
+                _ = told.word() => None,
+                started = self.start() => Some(started),
+            }
+        }
+    }
+
+    /// As [`Host::end`], again and again if that helps; returns what went wrong for good.
+    fn end_for_good(
+        &self,
+        node: Self::Node,
+        _told: &mut Told,
+    ) -> impl Future<Output = Option<String>> + Send {
+        async { self.end(node).await.err() }
+    }
+
+    /// Returns the longest wait, when the gateway ends, for what nodes that outlive it are still told.
+    fn patience(&self) -> Duration {
+        Duration::ZERO
+    }
+
     /// Returns the CPU time that each of these nodes has used, seconds; `None`: it cannot tell.
     fn cpu_s(&self, nodes: &[&NodeParams]) -> Option<Vec<f64>>;
 }
@@ -43,6 +73,9 @@ pub(crate) trait Host: Send + Sync + 'static {
 enum Report {
     Ready(BorrowedId, NodeParams),
     Gone(BorrowedId, Option<String>),
+    Trouble(String),
+    /// What was complained of last is over.
+    Well,
 }
 
 struct Manager<H> {
@@ -52,6 +85,8 @@ struct Manager<H> {
     running: HashMap<BorrowedId, Running>,
     tasks: JoinSet<()>,
     reports: mpsc::Sender<Report>,
+    /// Whether the gateway ends.
+    closing: watch::Sender<bool>,
     /// CPU time of nodes that are gone.
     cpu_of_gone: f64,
     tells_cpu: bool,
@@ -81,14 +116,16 @@ pub(crate) async fn run<H: Host>(host: H, params: LifecycleParams, mut wires: Wi
         running: HashMap::new(),
         tasks: JoinSet::new(),
         reports,
+        closing: watch::Sender::new(false),
         cpu_of_gone: 0.0,
         tells_cpu: false,
         found: None,
         looked: std::time::Instant::now(),
         trouble: None,
     };
-    let wanted = *wires.wanted.borrow_and_update();
-    manager.begin(wanted, &wires).await;
+    if manager.begin(&mut wires).await.is_none() {
+        return;
+    }
     let mut show = interval(LOOK_EVERY);
     show.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -111,9 +148,11 @@ pub(crate) async fn run<H: Host>(host: H, params: LifecycleParams, mut wires: Wi
         manager.show(&wires.view);
     }
     if H::OUTLIVES {
-        manager.tasks.shutdown().await;
+        manager.let_go(&mut reported).await;
     }
     manager.running.clear();
+    // Nobody reads what they report any more.
+    drop(reported);
     while manager.tasks.join_next().await.is_some() {}
 }
 
@@ -122,16 +161,11 @@ impl<H: Host> Manager<H> {
         Instant::ORIGIN + self.began.elapsed()
     }
 
-    /// Takes in the nodes that ran before us, as many as are wanted at the least.
-    async fn begin(&mut self, wanted: u32, wires: &Wires) {
-        let found = match self.host.list().await {
-            Ok(found) => found,
-            Err(trouble) => {
-                self.complain(trouble);
-                vec![]
-            }
-        };
+    /// Takes in the nodes that ran before us, as many as are wanted at the least. `None`: it is to end.
+    async fn begin(&mut self, wires: &mut Wires) -> Option<()> {
+        let found = self.list(wires).await?;
         // Those that run are worth keeping until the law has seen what comes.
+        let wanted = *wires.wanted.borrow_and_update();
         let wanted = wanted.max(u32::try_from(found.len()).unwrap_or(u32::MAX));
         for (node, address) in found {
             let Some(id) = self.nodes.adopt(self.now()) else { break };
@@ -141,6 +175,60 @@ impl<H: Host> Manager<H> {
         self.act(wires).await;
         self.found = Some(self.nodes.count().serving);
         self.show(&wires.view);
+        Some(())
+    }
+
+    /// Returns the nodes that ran before us. As long as they are not known none is started: those that run
+    /// may be enough.
+    async fn list(&mut self, wires: &mut Wires) -> Option<Vec<(H::Node, NodeParams)>> {
+        let host = Arc::clone(&self.host);
+        for tries in 0.. {
+            let trouble = tokio::select! {
+                listed = host.list() => match listed {
+                    Ok(found) => {
+                        self.trouble = None;
+                        return Some(found);
+                    }
+                    Err(trouble) => trouble,
+                },
+                () = is_let_go(&mut wires.wanted) => return None,
+            };
+            self.complain(trouble);
+            self.show(&wires.view);
+            tokio::select! {
+                () = sleep(back_off(tries)) => {}
+                () = is_let_go(&mut wires.wanted) => return None,
+            }
+        }
+        None
+    }
+
+    /// Leaves the nodes to themselves, and waits for what they are still told: a start that is cut off may
+    /// leave a node of which nobody knows.
+    async fn let_go(&mut self, reported: &mut mpsc::Receiver<Report>) {
+        self.closing.send_replace(true);
+        let within = self.host.patience();
+        let all = async {
+            loop {
+                tokio::select! {
+                    ended = self.tasks.join_next() => if ended.is_none() { break },
+                    // So that there is always room for one more.
+                    Some(_) = reported.recv() => {}
+                }
+            }
+        };
+        if timeout(within, all).await.is_err() {
+            tracing::warn!(
+                "programs that start and end nodes still run after {} s, and go on by themselves",
+                within.as_secs_f64()
+            );
+            self.tasks.shutdown().await;
+        }
+    }
+
+    /// Returns what tells a node to end.
+    fn told(&self, end: oneshot::Receiver<()>) -> Told {
+        Told { end, closing: self.closing.subscribe(), reports: self.reports.clone() }
     }
 
     /// Does what the life of nodes asks for.
@@ -201,6 +289,8 @@ impl<H: Host> Manager<H> {
                 trouble.into_iter().for_each(|trouble| self.complain(trouble));
                 self.nodes.handle_gone(self.now(), id);
             }
+            Report::Trouble(trouble) => self.complain(trouble),
+            Report::Well => self.trouble = None,
         }
     }
 
@@ -212,14 +302,9 @@ impl<H: Host> Manager<H> {
     fn start(&mut self, id: BorrowedId) {
         let (end, ended) = oneshot::channel();
         self.running.insert(id, Running { end: Some(end), address: None, cpu_used: None, cpu_s: 0.0 });
-        let (host, reports) = (Arc::clone(&self.host), self.reports.clone());
+        let (host, reports, mut told) = (Arc::clone(&self.host), self.reports.clone(), self.told(ended));
         self.tasks.spawn(async move {
-            let mut told = Told(ended);
-            let started = tokio::select! {
-                () = told.end() => None,
-                started = host.start() => Some(started),
-            };
-            let trouble = match started {
+            let trouble = match host.start_unless_told(&mut told).await {
                 None => None,
                 Some(Err(trouble)) => Some(trouble),
                 Some(Ok((node, address))) => {
@@ -236,9 +321,9 @@ impl<H: Host> Manager<H> {
         let (end, ended) = oneshot::channel();
         self.running
             .insert(id, Running { end: Some(end), address: Some(address), cpu_used: None, cpu_s: 0.0 });
-        let (host, reports) = (Arc::clone(&self.host), self.reports.clone());
+        let (host, reports, told) = (Arc::clone(&self.host), self.reports.clone(), self.told(ended));
         self.tasks.spawn(async move {
-            let trouble = live(&*host, node, Told(ended)).await;
+            let trouble = live(&*host, node, told).await;
             let _ = reports.send(Report::Gone(id, trouble)).await;
         });
     }
@@ -284,17 +369,64 @@ impl<H: Host> Manager<H> {
 /// Waits until a node ends, or is told to, and returns what went wrong.
 async fn live<H: Host>(host: &H, mut node: H::Node, mut told: Told) -> Option<String> {
     tokio::select! {
-        () = told.end() => host.end(node).await.err(),
+        word = told.word() => match word {
+            Word::End => host.end_for_good(node, &mut told).await,
+            // It goes on without us.
+            Word::Closing => None,
+        },
         last_words = host.ended(&mut node) => Some(last_words),
     }
 }
 
-/// Whether a node is to end.
-struct Told(oneshot::Receiver<()>);
+/// Waits until nobody wants nodes any more.
+async fn is_let_go(wanted: &mut watch::Receiver<u32>) {
+    while wanted.changed().await.is_ok() {}
+}
+
+/// Returns the wait after so many tries that failed, and one.
+pub(crate) fn back_off(tries: u32) -> Duration {
+    Duration::from_secs(1 << tries.min(6)).min(Duration::from_secs(u64::from(START_BACK_OFF_S_MAX)))
+}
+
+/// What a node is told, and whom its task tells of trouble.
+pub(crate) struct Told {
+    end: oneshot::Receiver<()>,
+    closing: watch::Receiver<bool>,
+    reports: mpsc::Sender<Report>,
+}
+
+/// What a node is told.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Word {
+    /// To end.
+    End,
+    /// That the gateway ends, which nodes that outlive it have nothing to do with.
+    Closing,
+}
 
 impl Told {
-    async fn end(&mut self) {
-        // The sender is dropped to say so.
-        let _ = (&mut self.0).await;
+    /// Waits for the next word; not to be called again after [`Word::End`].
+    pub(crate) async fn word(&mut self) -> Word {
+        tokio::select! {
+            // Senders are dropped to say so, and all nodes are let go of before they are.
+            biased;
+            _ = self.closing.wait_for(|closing| *closing) => Word::Closing,
+            _ = &mut self.end => Word::End,
+        }
+    }
+
+    /// Waits until the gateway ends.
+    pub(crate) async fn is_closing(&mut self) {
+        let _ = self.closing.wait_for(|closing| *closing).await;
+    }
+
+    /// Shows trouble that is not the end of it.
+    pub(crate) async fn complain(&self, trouble: String) {
+        let _ = self.reports.send(Report::Trouble(trouble)).await;
+    }
+
+    /// Takes back what it complained of.
+    pub(crate) async fn is_well(&self) {
+        let _ = self.reports.send(Report::Well).await;
     }
 }

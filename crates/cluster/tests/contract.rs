@@ -89,6 +89,41 @@ impl Site {
     }
 }
 
+/// What the program does in a test, before it does its work: `start` waits until there is a file `go`.
+const WAITS: &str = r#"
+if [ "$1" = start ]; then touch begun; while [ ! -e go ]; do sleep 0.02; done; fi
+"#;
+
+impl Site {
+    /// A program that does this first, and writes down each run and how it ended.
+    fn hook_that(&self, first: &str, lifecycle: LifecycleParams) -> Box<dyn Provider> {
+        let (head, work) = HOOK.split_once("case").unwrap();
+        let text =
+            format!("{head}echo \"$1\" >> runs\ntrap 'echo \"$1 $?\" >> ends' EXIT\n{first}\ncase{work}");
+        fs::write(self.folder.path().join("hook.sh"), text).unwrap();
+        let command = command(&["sh", &self.path("hook.sh")]);
+        let ready_path = Some("/ready".to_owned());
+        Box::new(Hook::new(HookParams { command, ready_path, within: HANGS }, lifecycle))
+    }
+
+    fn touch(&self, name: &str) {
+        fs::write(self.path(name), "").unwrap();
+    }
+
+    fn has(&self, name: &str) -> bool {
+        fs::exists(self.path(name)).unwrap()
+    }
+
+    fn lines(&self, name: &str) -> Vec<String> {
+        fs::read_to_string(self.path(name)).unwrap_or_default().lines().map(str::to_owned).collect()
+    }
+
+    fn nodes(&self) -> usize {
+        let files = fs::read_dir(self.folder.path()).unwrap().flatten();
+        files.filter(|file| file.file_name().to_string_lossy().starts_with("node-")).count()
+    }
+}
+
 impl Drop for Site {
     fn drop(&mut self) {
         for file in fs::read_dir(self.folder.path()).unwrap().flatten() {
@@ -351,4 +386,99 @@ async fn what_is_wrong_with_a_program_is_said_with_its_name() {
         assert!(trouble.contains("nodes.command") && trouble.contains(expected), "{text}: {trouble}");
         seen.end().await;
     }
+}
+
+#[tokio::test]
+async fn what_a_start_that_is_not_wanted_any_more_starts_is_stopped() {
+    let site = Site::new();
+    let mut seen = Seen::of(site.hook_that(WAITS, lifecycle()), 1);
+    until(|| site.has("begun")).await;
+    seen.provided.wanted.send_replace(0);
+    seen.until_view(|view| view.starting == 0).await;
+    site.touch("go");
+    until(|| site.lines("ends").contains(&"stop 0".to_owned())).await;
+    assert_eq!(
+        (site.lines("runs"), site.nodes()),
+        (["list", "start", "stop"].map(str::to_owned).to_vec(), 0)
+    );
+    seen.end().await;
+}
+
+#[tokio::test]
+async fn what_a_start_that_takes_too_long_starts_is_stopped_and_another_one_tried() {
+    let site = Site::new();
+    // The first one takes as long as it likes, each further one no time.
+    let first =
+        "if [ $1 = start ] && ! [ -e begun ]; then touch begun; while [ ! -e go ]; do sleep 0.02; done; fi";
+    let brief = LifecycleParams { start_within: Duration::from_secs(5), ..lifecycle() };
+    let mut seen = Seen::of(site.hook_that(first, brief), 1);
+    let trouble = seen.until_view(|view| view.trouble.is_some()).await.trouble.unwrap();
+    assert!(trouble.contains("`start` did not end within 5 s"), "{trouble}");
+    site.touch("go");
+    until(|| site.lines("ends").contains(&"stop 0".to_owned())).await;
+    seen.until_serving(1).await;
+    until(|| site.nodes() == 1).await;
+    seen.end().await;
+}
+
+#[tokio::test]
+async fn a_child_that_holds_the_output_of_its_start_does_not_hold_it_up() {
+    let site = Site::new();
+    // Its number is where others are ended from when the test is over.
+    let first = "if [ $1 = start ]; then sleep 1000 & echo $! > node-child; fi";
+    let brief = LifecycleParams { start_within: Duration::from_secs(15), ..lifecycle() };
+    let mut seen = Seen::of(site.hook_that(first, brief), 1);
+    seen.until_serving(1).await;
+    assert_eq!(site.lines("ends"), ["list 0", "start 0"], "at the first try");
+    seen.end().await;
+}
+
+#[tokio::test]
+async fn a_node_whose_stop_fails_is_stopped_again() {
+    let site = Site::new();
+    let mut seen = Seen::of(site.hook_that("[ $1 != stop ] || [ -e mended ]", lifecycle()), 1);
+    seen.until_serving(1).await;
+    let node = seen.serving[0].clone();
+    seen.say(NodeWord::Lost(node.clone())).await;
+    let trouble = seen.until_view(|view| view.trouble.is_some()).await.trouble.unwrap();
+    assert!(trouble.contains("stop") && is_there(&node), "{trouble}");
+    site.touch("mended");
+    until_gone(&node).await;
+    seen.until_view(|view| view.trouble.is_none()).await;
+    seen.end().await;
+}
+
+#[tokio::test]
+async fn nothing_is_started_until_it_is_known_what_runs() {
+    let site = Site::new();
+    let provider = site.hook_that("[ $1 != list ] || [ -e mended ]", lifecycle());
+    let started = std::process::Command::new("sh").args([&site.path("hook.sh"), "start"]).status().unwrap();
+    assert!(started.success());
+    let mut seen = Seen::of(provider, 1);
+    let view = seen.until_view(|view| view.trouble.is_some()).await;
+    assert_eq!((view.found, view.starting), (None, 0));
+    site.touch("mended");
+    let view = seen.until_view(|view| view.found.is_some()).await;
+    assert_eq!((view.found, view.trouble), (Some(1), None));
+    seen.until_serving(1).await;
+    seen.end().await;
+    let runs = site.lines("runs");
+    assert!(runs.len() > 2 && runs[1..].iter().all(|run| run == "list"), "one node is enough: {runs:?}");
+}
+
+#[tokio::test]
+async fn a_provider_that_is_let_go_waits_for_what_it_has_begun_and_for_nothing_else() {
+    let site = Site::new();
+    let slow = "if [ $1 = start ]; then touch begun; while [ ! -e go ]; do sleep 0.02; done; sleep 0.3; fi";
+    let seen = Seen::of(site.hook_that(slow, lifecycle()), 1);
+    until(|| site.has("begun")).await;
+    let end = tokio::spawn(seen.end());
+    site.touch("go");
+    end.await.unwrap();
+    assert_eq!((site.lines("ends"), site.nodes()), (["list 0", "start 0"].map(str::to_owned).to_vec(), 1));
+    // While it is not known what runs, nothing has begun.
+    let site = Site::new();
+    let mut seen = Seen::of(site.hook_that("[ $1 != list ]", lifecycle()), 1);
+    seen.until_view(|view| view.trouble.is_some()).await;
+    seen.end().await;
 }

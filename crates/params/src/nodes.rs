@@ -86,7 +86,7 @@ pub struct ProcessesParams {
 ///
 /// - `start`: starts a node and writes its address, such as `http://10.0.0.7:8080`, as its last line;
 /// - `stop ADDRESS`: ends this node;
-/// - `list`: writes the address of each node that runs, a line each; asked once, at the start.
+/// - `list`: writes the address of each node that runs, a line each; asked at the start, until it succeeds.
 ///
 /// It ends with exit code 0 once that is done. Nodes go on when the gateway ends.
 #[derive(Clone, PartialEq, Debug)]
