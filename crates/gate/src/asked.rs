@@ -1,30 +1,54 @@
-//! What is asked of the application, out of what the gate shows.
+//! What is asked of the application's nodes, out of what the gate shows.
+//!
+//! Routes count by the requests that they have in the application, as those are the work that is done: a page
+//! that is slow and full alone says little, and one that most requests are at says most. Only limits that a law
+//! holds count: they are how much the nodes can do. One that is declared stays full with any number of nodes,
+//! so that more would be no remedy; nor are they for a line that its operator holds, or for a declared number
+//! of sessions.
 
-use crate::{KindView, RouteView, Snapshot};
-use suimon_model::Asked;
+use crate::{GateState, KindView, RouteMode, RouteView, Snapshot};
+use suimon_line::LineStatus;
+use suimon_model::{Asked, Fullness, PoolId};
 
 impl Snapshot {
-    /// Returns what is asked of the application, for a law of the number of its nodes.
+    /// Returns what is asked of the application's nodes, for a law of their number.
     pub fn asked(&self) -> Asked {
-        let counts = || self.routes.iter().map(|route| &route.counts);
-        let found = self.routes.iter().filter(|route| route.is_found);
+        // Others go to a pool of workers.
+        let routes: Vec<&RouteView> = self.routes.iter().filter(|route| route.pool == PoolId(0)).collect();
+        let counts = || routes.iter().map(|route| &route.counts);
+        let behind_limits = routes.iter().filter(|route| route.mode.fixed().is_none());
         Asked {
             begun: counts().map(|counts| counts.offered - counts.refused).sum(),
             ended: counts().map(|counts| counts.completed + counts.failed + counts.abandoned).sum(),
-            in_flight: self.in_flight as u64,
-            waiting: self.waiting as u64,
+            in_flight: routes.iter().map(|route| route.in_flight as u64).sum(),
+            waiting: behind_limits.map(|route| route.waiting as u64).sum(),
             newcomers: self.kinds.iter().map(newcomers).collect(),
-            fullness: self.routes.iter().filter_map(fullness).reduce(f64::max),
-            fullness_found: found.filter_map(fullness).reduce(f64::max),
+            fullness: fullness(&routes, |_| true),
+            fullness_found: fullness(&routes, |route| route.is_found),
         }
     }
 }
 
+/// Returns how many wait to be let in and would be if more could be served.
 fn newcomers(kind: &KindView) -> f64 {
+    let is_stopped = kind.line.as_ref().is_some_and(|line| line.state != LineStatus::Moving);
+    if is_stopped || kind.gate_state == GateState::Full {
+        return 0.0;
+    }
     kind.waiting as f64 + kind.line.as_ref().map_or(0.0, |line| line.waiting as f64)
 }
 
-fn fullness(route: &RouteView) -> Option<f64> {
-    let limit = route.limit.filter(|limit| *limit > 0)?;
-    Some((route.in_flight as f64 / f64::from(limit)).min(1.0))
+fn fullness(routes: &[&RouteView], is_meant: impl Fn(&RouteView) -> bool) -> Option<Fullness> {
+    let (mut meant, mut full, mut all, mut has_limit) = (0.0, 0.0, 0.0, false);
+    for route in routes {
+        let in_flight = route.in_flight as f64;
+        all += in_flight;
+        if let (RouteMode::Enforce, Some(limit @ 1..), true) = (route.mode, route.limit, is_meant(route)) {
+            has_limit = true;
+            meant += in_flight;
+            full += in_flight * (in_flight / f64::from(limit)).min(1.0);
+        }
+    }
+    let mean = if meant > 0.0 { full / meant } else { 0.0 };
+    has_limit.then_some(Fullness { mean, is_of_most: 2.0 * meant >= all })
 }

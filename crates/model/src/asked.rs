@@ -1,6 +1,6 @@
-//! What is asked of the application, as its gate sees it.
+//! What is asked of the application's nodes, as the gate sees it.
 
-/// What is asked of the application: what began and ended since the start, and what there is now.
+/// What is asked of the application's nodes: what began and ended since the start, and what there is now.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Asked {
     /// Requests that were let in since the start.
@@ -9,13 +9,22 @@ pub struct Asked {
     pub ended: u64,
     /// Requests in the application.
     pub in_flight: u64,
-    /// Requests that wait for it at a gate.
+    /// Requests that wait at routes without a declared limit.
     pub waiting: u64,
-    /// By [`KindId`](crate::KindId): newcomers that wait to be let in, those in line among them.
+    /// By [`KindId`](crate::KindId): newcomers that wait to be let in and would be if more could be served,
+    /// those in line among them.
     pub newcomers: Vec<f64>,
-    /// How full the fullest route is: requests in the application of its limit, 0 to 1. `None`: no route
-    /// has a limit.
-    pub fullness: Option<f64>,
-    /// The same, of those routes alone whose limit a law has found.
-    pub fullness_found: Option<f64>,
+    /// How full routes are with a limit that a law holds; `None`: there are none.
+    pub fullness: Option<Fullness>,
+    /// How full those are whose limit the law has found, and only tries others beside it.
+    pub fullness_found: Option<Fullness>,
+}
+
+/// How full routes are.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Fullness {
+    /// Requests in the application of the limit, at most 1: the mean, weighted by the requests.
+    pub mean: f64,
+    /// Whether most requests in the application are at these routes.
+    pub is_of_most: bool,
 }

@@ -25,7 +25,7 @@ pub mod real;
 mod record;
 mod rng;
 
-pub use asked::Asked;
+pub use asked::{Asked, Fullness};
 pub use choice::Choice;
 pub use id::{KindId, NodeId, PoolId, RequestId, RouteId, ServiceId, SessionId};
 pub use instant::{Instant, seconds};

@@ -2,16 +2,18 @@
 //!
 //! *Work* is node-seconds. Where the provider tells how much CPU time its nodes have used, a node-second is
 //! as much as a node can use in a second; nodes that stay are taken to do as much for a request. Where it
-//! cannot tell, a node counts as busy as the fullest route is: requests in the application of its limit.
+//! cannot tell, a node counts as busy as routes are full ([`Asked::fullness`]). Where most of what is in the
+//! application has no limit that a law holds, nodes may be busier than can be seen, and none is given back.
 //! Neither known: there is no sample, and the number is held.
 //!
 //! CPU time does not tell of nodes that are full of requests that wait: answers of 12 seconds that hold all
-//! threads of a node need none. So where people wait to be let in, a limit that was found is full, and the
+//! threads of a node need none. So where people wait to be let in, limits that were found are full, and the
 //! processors are not busy, work is measured by that fullness, until CPU time explains it. The law then looks
 //! whether more nodes serve more, as what these requests wait for may be something that all nodes share.
 //!
 //! *A visit* is a request that is let in. Sessions in line are work to come, which nobody behind the gateway
-//! sees: each as many requests as sessions have made, each request as much work as requests have cost.
+//! sees: each as many requests as sessions have made, each request as much work as requests have cost. They
+//! count while nodes are busy.
 
 use super::api::ScalingSample;
 use std::collections::BTreeMap;
@@ -23,6 +25,8 @@ const WORK_S: f64 = 30.0;
 /// Seconds after which it is looked again how many requests a session makes.
 const VISITS_EVERY_S: f64 = 5.0;
 
+/// The busy share of the nodes from which those in line wait for nodes, and not for something else.
+const BUSY: f64 = 1.0 / 3.0;
 /// Above this share of their limits requests fill the nodes, ...
 const FULL: f64 = 0.9;
 /// ... and below this share of the processors' time, these have time left.
@@ -126,12 +130,12 @@ impl ScalingMeter {
         let before = self.before.replace(after)?;
         let passed = now.secs_since(before.at);
         let (cpu, most) = (of_cpu(&before, seen, self.processors), f64::from(seen.serving) * passed);
-        let full = seen.asked.fullness_found.map(|fullness| fullness * most);
+        let full = seen.asked.fullness_found.map(|fullness| fullness.mean * most);
         self.bound.look(passed, most, cpu.zip(full), &seen.asked);
         let (work, by_fullness) = match cpu {
             Some(cpu) if self.bound.by_fullness => (Some(full.map_or(cpu, |full| full.max(cpu))), true),
             Some(cpu) => (Some(cpu), false),
-            None => (seen.asked.fullness.map(|fullness| fullness * most), true),
+            None => (seen.asked.fullness.map(|fullness| fullness.mean * most), true),
         };
         self.busy = work.map(|work| work / passed.max(1e-3));
         let (begun, ended) = (begun.saturating_sub(before.begun), ended.saturating_sub(before.ended));
@@ -143,7 +147,11 @@ impl ScalingMeter {
         if self.looked.is_none_or(|at| now.secs_since(at) >= VISITS_EVERY_S) {
             (self.visits, self.looked) = (visits(), Some(now));
         }
-        let in_hand = waiting + in_flight;
+        // A node is as busy as its limits are full, so what is within them is not work that waits.
+        let in_hand = waiting + if by_fullness { 0 } else { in_flight };
+        let is_busy = seen.serving == 0 || work_s >= BUSY * most;
+        let in_line = if is_busy { self.in_line(&seen.asked) } else { 0.0 };
+        let is_half_seen = cpu.is_none() && seen.asked.fullness.is_some_and(|fullness| !fullness.is_of_most);
         Some(ScalingSample {
             serving: seen.serving,
             starting: seen.starting,
@@ -152,9 +160,9 @@ impl ScalingMeter {
             begun,
             ended,
             work_s,
-            to_come_s: self.of_request() * (in_hand as f64 + self.in_line(&seen.asked)),
+            to_come_s: self.of_request() * (in_hand as f64 + in_line),
             by_fullness,
-            is_held: seen.asked.newcomers.iter().any(|waiting| *waiting > 0.0),
+            is_held: is_half_seen || seen.asked.newcomers.iter().any(|waiting| *waiting > 0.0),
             start_s: seen.start_s,
         })
     }
@@ -207,6 +215,7 @@ impl Bound {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use suimon_model::Fullness;
     use suimon_model::seconds;
 
     /// What is seen after `requests` requests and so much CPU time, with `waiting` in line.
@@ -217,8 +226,8 @@ mod tests {
             in_flight: 2,
             waiting: 0,
             newcomers: vec![waiting as f64],
-            fullness: Some(0.25),
-            fullness_found: Some(0.25),
+            fullness: Some(Fullness { mean: 0.25, is_of_most: true }),
+            fullness_found: Some(Fullness { mean: 0.25, is_of_most: true }),
         };
         let picked = vec![(NodeId(0), requests / 2), (NodeId(1), requests / 2)];
         ScalingSeen {
@@ -241,38 +250,6 @@ mod tests {
     }
 
     #[test]
-    fn nodes_that_stay_do_as_much_for_a_request_as_those_that_are_measured() {
-        let mut meter = ScalingMeter::new(0.5);
-        assert_eq!(meter.measure(at(0.0), &seen(0, Some(0.0), 0), Vec::new), None, "nothing is known yet");
-        let sample = meter.measure(at(1.0), &seen(100, Some(0.25), 0), Vec::new).unwrap();
-        assert_eq!((sample.begun, sample.ended), (100, 100));
-        // Half a second of the one, as it has half a processor, and as much of the other.
-        assert!(close(sample.work_s, 1.0), "{}", sample.work_s);
-        assert!(close(sample.to_come_s, 2.0 * 0.01), "{}", sample.to_come_s);
-    }
-
-    #[test]
-    fn those_in_line_are_as_much_work_as_sessions_have_been() {
-        let mut meter = ScalingMeter::new(1.0);
-        meter.measure(at(0.0), &seen(0, Some(0.0), 0), || vec![5.0]);
-        let sample = meter.measure(at(1.0), &seen(100, Some(0.5), 40), || vec![5.0]).unwrap();
-        assert!(close(sample.to_come_s, 0.01 * (2.0 + 40.0 * 5.0)), "{}", sample.to_come_s);
-        assert!(sample.is_held);
-    }
-
-    #[test]
-    fn where_nobody_tells_cpu_time_limits_say_how_busy_nodes_are() {
-        let mut meter = ScalingMeter::new(1.0);
-        meter.measure(at(0.0), &seen(0, None, 0), Vec::new);
-        let sample = meter.measure(at(2.0), &seen(100, None, 0), Vec::new).unwrap();
-        assert!(close(sample.work_s, 2.0 * 2.0 * 0.25), "{}", sample.work_s);
-        let mut unlimited = seen(200, None, 0);
-        unlimited.asked.fullness = None;
-        assert_eq!(meter.measure(at(3.0), &unlimited, Vec::new), None);
-        assert_eq!(meter.busy(), None);
-    }
-
-    #[test]
     fn where_people_wait_for_full_nodes_with_idle_processors_fullness_is_work() {
         let mut meter = ScalingMeter::new(1.0);
         // Two nodes that use a tenth of a processor, full or not, with people who wait or not.
@@ -280,7 +257,7 @@ mod tests {
             let mut last = None;
             for second in seconds {
                 let mut seen = seen(100 * second, Some(cpu_each * second as f64), waiting);
-                seen.asked.fullness_found = Some(fullness);
+                seen.asked.fullness_found = Some(Fullness { mean: fullness, is_of_most: true });
                 last = meter.measure(at(second as f64), &seen, Vec::new);
             }
             last.unwrap()

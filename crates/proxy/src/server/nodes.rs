@@ -249,3 +249,6 @@ fn word(law: ScalingLaw) -> &'static str {
         ScalingLaw::Fixed(_) => "fixed",
     }
 }
+
+#[cfg(test)]
+mod tests;
