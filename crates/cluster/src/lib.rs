@@ -54,6 +54,10 @@ pub enum NodeWord {
     Empty(NodeParams),
     /// It has answered nothing for so long that another should take its place.
     Lost(NodeParams),
+    /// It gets no requests because it does not answer or fails them: the first to go, if fewer are wanted.
+    Down(NodeParams),
+    /// It is up again.
+    Up(NodeParams),
 }
 
 /// What can be seen of a provider.

@@ -258,7 +258,10 @@ impl<H: Host> Manager<H> {
     }
 
     fn hear(&mut self, word: &NodeWord) {
-        let (NodeWord::Empty(address) | NodeWord::Lost(address)) = word;
+        let (NodeWord::Empty(address)
+        | NodeWord::Lost(address)
+        | NodeWord::Down(address)
+        | NodeWord::Up(address)) = word;
         let found = self.running.iter().find(|(_, node)| node.address.as_ref() == Some(address));
         let Some((&id, _)) = found else { return };
         match word {
@@ -267,6 +270,8 @@ impl<H: Host> Manager<H> {
                 tracing::warn!(node = %address, "a node answers nothing: it is ended and replaced");
                 self.nodes.handle_lost(self.now(), id);
             }
+            NodeWord::Down(_) => self.nodes.handle_health(id, true),
+            NodeWord::Up(_) => self.nodes.handle_health(id, false),
         }
     }
 

@@ -178,6 +178,11 @@ impl Seen {
         self.provided.words.send(word).await.unwrap();
     }
 
+    /// Waits until it has heard every word so far.
+    async fn until_heard(&self) {
+        until(|| self.provided.words.capacity() == self.provided.words.max_capacity()).await;
+    }
+
     async fn until_view(&mut self, is_meant: impl Fn(&ProviderView) -> bool) -> ProviderView {
         timeout(HANGS, self.provided.view.wait_for(is_meant))
             .await
@@ -238,6 +243,17 @@ async fn keeps_the_contract(provider: Box<dyn Provider>, outlive: bool) {
     let NodeEvent::Draining(drained) = seen.next().await else { panic!("nothing drains") };
     seen.provided.wanted.send_replace(2);
     assert_eq!(seen.next().await, NodeEvent::Ready(drained), "it comes back");
+
+    // One that is down goes first, however old it is.
+    let down = seen.serving[0].clone();
+    seen.say(NodeWord::Down(down.clone())).await;
+    seen.until_heard().await;
+    seen.provided.wanted.send_replace(1);
+    assert_eq!(seen.next().await, NodeEvent::Draining(down.clone()));
+    seen.say(NodeWord::Empty(down.clone())).await;
+    assert_eq!(seen.next().await, NodeEvent::Gone(down));
+    seen.provided.wanted.send_replace(2);
+    seen.until_serving(2).await;
 
     // One that answers nothing is replaced.
     let lost = seen.serving[0].clone();

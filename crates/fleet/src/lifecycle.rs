@@ -3,10 +3,10 @@
 //! Two tiers: *parked* nodes are started and ready, but take no requests, so that borrowing one is a
 //! word; behind them are nodes that must be started first. When a number is wanted, in this order:
 //!
-//! 1. more serve: nodes that still drain come back, the newest first; then parked ones; then ones that
-//!    are started now;
-//! 2. fewer serve: the newest drains. Once it has nothing left it is parked, or ended where enough are
-//!    parked.
+//! 1. more serve: nodes that still drain come back, the newest first, but none that is down; then parked
+//!    ones; then ones that are started now;
+//! 2. fewer serve: the newest of those that are down drains, else the newest of all. Once it has nothing
+//!    left it is parked, or ended where enough are parked, or it is down.
 //!
 //! A node that ends by itself is replaced at once. Starts that fail, and nodes that end when they are
 //! hardly ready, are tried again after 1, 2, 4 … up to 60 seconds, one at a time.
@@ -108,6 +108,8 @@ struct Borrowed {
     state: LifecycleState,
     since: Instant,
     ready: Option<Instant>,
+    /// Whether it gets no requests because it does not answer.
+    is_down: bool,
 }
 
 impl Lifecycle {
@@ -138,6 +140,16 @@ impl Lifecycle {
         self.settle(now);
     }
 
+    /// Notes whether a node that serves, or drains, gets no requests because it does not answer, or fails
+    /// them.
+    pub fn handle_health(&mut self, id: BorrowedId, is_down: bool) {
+        use LifecycleState::{Draining, Serving};
+        let is_meant = |node: &&mut Borrowed| node.id == id && matches!(node.state, Draining | Serving);
+        if let Some(node) = self.nodes.iter_mut().find(is_meant) {
+            node.is_down = is_down;
+        }
+    }
+
     /// Notes that a node is ready.
     pub fn handle_ready(&mut self, now: Instant, id: BorrowedId) {
         let Some(node) = self.node(id, LifecycleState::Starting) else { return };
@@ -152,7 +164,7 @@ impl Lifecycle {
     pub fn handle_empty(&mut self, now: Instant, id: BorrowedId) {
         let keeps = self.others(id) < self.kept();
         let Some(node) = self.node(id, LifecycleState::Draining) else { return };
-        let (state, output) = match keeps {
+        let (state, output) = match keeps && !node.is_down {
             true => (LifecycleState::Parked, None),
             false => (LifecycleState::Ending, Some(LifecycleOutput::End(id))),
         };
@@ -244,13 +256,15 @@ impl Lifecycle {
         use LifecycleState::{Draining, Parked, Serving, Starting};
         self.forgive(now);
         while self.in_state(Serving) < self.wanted as usize {
-            let newest = |state| self.nodes.iter().rposition(|node: &Borrowed| node.state == state);
+            let is_one = |node: &Borrowed, state| node.state == state && !node.is_down;
+            let newest = |state| self.nodes.iter().rposition(|node| is_one(node, state));
             let Some(index) = newest(Draining).or(newest(Parked)) else { break };
             self.turn(now, index, Serving, LifecycleOutput::Serve);
         }
         while self.in_state(Serving) > self.wanted as usize {
-            let newest = self.nodes.iter().rposition(|node| node.state == Serving);
-            let Some(index) = newest else { break };
+            let is_one = |node: &Borrowed| node.state == Serving;
+            let down = self.nodes.iter().rposition(|node| is_one(node) && node.is_down);
+            let Some(index) = down.or(self.nodes.iter().rposition(is_one)) else { break };
             self.turn(now, index, Draining, LifecycleOutput::Drain);
         }
         let kept = self.kept();
@@ -261,8 +275,8 @@ impl Lifecycle {
             self.end(now, index);
             present -= 1;
         }
-        // One that drains is parked when it is done.
-        present += self.in_state(Draining);
+        // One that drains is parked when it is done, or comes back.
+        present += self.nodes.iter().filter(|node| node.state == Draining && !node.is_down).count();
         self.due = None;
         while present < kept {
             if let Some(due) = self.back_off(now) {
@@ -329,7 +343,7 @@ impl Lifecycle {
         let id = BorrowedId(self.next);
         self.next += 1;
         let ready = (state != LifecycleState::Starting).then_some(now);
-        self.nodes.push(Borrowed { id, state, since: now, ready });
+        self.nodes.push(Borrowed { id, state, since: now, ready, is_down: false });
         Some(id)
     }
 

@@ -52,6 +52,23 @@ fn nodes_are_started_serve_drain_and_end_the_newest_first() {
 }
 
 #[test]
+fn one_that_is_down_drains_before_any_other_and_is_neither_parked_nor_back() {
+    let mut nodes = with(0, 3);
+    nodes.handle_health(id(1), true);
+    nodes.set_wanted(at(9.0), 2);
+    assert_eq!(said(&mut nodes), [Drain(id(1))]);
+    nodes.set_wanted(at(9.1), 3);
+    assert_eq!(said(&mut nodes), [Start(id(3))], "what is down is no help");
+    nodes.handle_empty(at(9.2), id(1));
+    assert_eq!(said(&mut nodes), [End(id(1))]);
+    nodes.handle_health(id(2), true);
+    nodes.handle_health(id(2), false);
+    nodes.handle_ready(at(9.3), id(3));
+    nodes.set_wanted(at(9.4), 2);
+    assert_eq!(said(&mut nodes), [Serve(id(3)), Drain(id(3))], "it is up again");
+}
+
+#[test]
 fn one_that_drains_comes_back_before_any_other_is_asked_for() {
     let mut nodes = with(1, 2);
     nodes.set_wanted(at(9.0), 1);
@@ -179,6 +196,7 @@ enum Event {
     Ready(usize),
     Empty(usize),
     Gone(usize),
+    Health(usize, bool),
     Wait(f64),
 }
 
@@ -188,6 +206,7 @@ fn event() -> impl Strategy<Value = Event> {
         (0..12usize).prop_map(Event::Ready),
         (0..12usize).prop_map(Event::Empty),
         (0..12usize).prop_map(Event::Gone),
+        (0..12usize, any::<bool>()).prop_map(|(index, is_down)| Event::Health(index, is_down)),
         (0.0..40.0f64).prop_map(Event::Wait),
     ]
 }
@@ -230,6 +249,11 @@ proptest! {
                     if let Some(id) = of(&shell, index) {
                         shell.remove(index);
                         nodes.handle_gone(now, id);
+                    }
+                }
+                Event::Health(index, is_down) => {
+                    if let Some(id) = of(&shell, index) {
+                        nodes.handle_health(id, is_down);
                     }
                 }
                 Event::Wait(wait) => {
