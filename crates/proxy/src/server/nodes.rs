@@ -10,13 +10,11 @@ use suimon_fleet::scaling::{Scaling, ScalingMeter, ScalingMove, ScalingParams, S
 use suimon_model::{Instant, NodeId, PoolId};
 use suimon_params::nodes::{NodesParams, ScalingLaw};
 use suimon_params::upstream::NodeParams;
-use suimon_upstream::Upstream;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use suimon_upstream::{Upstream, UpstreamNodeView};
+use tokio::time::{MissedTickBehavior, interval};
 
 /// How often nodes that drain are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// The longest wait, at the start, for the nodes that ran before.
-const FOUND_WITHIN: Duration = Duration::from_secs(30);
 /// How long a node's checks must have failed until another takes its place, ...
 const LOST_AFTER: Duration = Duration::from_secs(10);
 /// ... and the least time from one such node to the next: that many fail is rather something that they
@@ -35,16 +33,9 @@ pub(super) async fn keep(
     let stay = u32::try_from(upstream.view().len()).unwrap_or(u32::MAX);
     let name = provider.name();
     let mut provided = provider.begin(params.least.saturating_sub(stay));
-    // The law begins with what is there: that a gateway starts is no reason to give nodes back.
-    let found = timeout(FOUND_WITHIN, provided.view.wait_for(|view| view.found.is_some())).await;
-    let found = found.ok().and_then(Result::ok).and_then(|view| view.found);
-    let of_law = ScalingParams {
-        present: stay.saturating_add(found.unwrap_or_default()).clamp(params.least, params.most),
-        least: params.least,
-        most: params.most,
-    };
     let mut keeper = Keeper {
-        law: Scaling::new(params.law, of_law),
+        law: law_of(&params, stay),
+        has_begun: false,
         meter: ScalingMeter::new(params.processors),
         began: std::time::Instant::now(),
         borrowed: vec![],
@@ -56,11 +47,6 @@ pub(super) async fn keep(
         upstream,
         params,
     };
-    keeper.tell_wanted(&provided);
-    if found.is_some() {
-        // Told even if it is the number it began with: that one did not know what there is.
-        provided.wanted.send_modify(|_| ());
-    }
     let (mut look, mut tick) = (interval(LOOK_EVERY), interval(keeper.law.every()));
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -70,10 +56,8 @@ pub(super) async fn keep(
             () = &mut shutdown => break,
             Some(event) = provided.events.recv() => keeper.handle(&event),
             _ = look.tick() => {
-                for word in keeper.look() {
-                    // There is room for more words than there can be nodes.
-                    let _ = provided.words.try_send(word);
-                }
+                keeper.begin(&provided);
+                keeper.look(|word| provided.words.try_send(word).is_ok());
             }
             _ = tick.tick() => keeper.tick(&provided),
         }
@@ -84,12 +68,20 @@ pub(super) async fn keep(
     let _ = task.await;
 }
 
+/// Returns the law, which begins with what is there: that a gateway starts is no reason to give nodes back.
+fn law_of(params: &NodesParams, present: u32) -> Scaling {
+    let (least, most) = (params.least, params.most);
+    Scaling::new(params.law, ScalingParams { present: present.clamp(least, most), least, most })
+}
+
 struct Keeper {
     backend: Arc<Backend>,
     upstream: Upstream,
     params: NodesParams,
     name: &'static str,
     law: Scaling,
+    /// Whether it is known which nodes ran before. Until then the number is held.
+    has_begun: bool,
     meter: ScalingMeter,
     began: std::time::Instant,
     /// Nodes that stay.
@@ -105,6 +97,8 @@ struct Borrowed {
     address: NodeParams,
     id: NodeId,
     state: State,
+    /// Whether the provider was told that it is down.
+    is_down: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -119,9 +113,21 @@ impl Keeper {
         Instant::ORIGIN + self.began.elapsed()
     }
 
+    /// Lets the law begin once it is known which nodes ran before.
+    fn begin(&mut self, provided: &Provided) {
+        let Some(found) = provided.view.borrow().found.filter(|_| !self.has_begun) else { return };
+        self.has_begun = true;
+        self.law = law_of(&self.params, self.stay.saturating_add(found));
+        let wanted = self.law.wanted().saturating_sub(self.stay);
+        // Told even if it is the number it began with: that one did not know what there is.
+        provided.wanted.send_replace(wanted);
+    }
+
     fn handle(&mut self, event: &NodeEvent) {
         let (NodeEvent::Ready(address) | NodeEvent::Draining(address) | NodeEvent::Gone(address)) = event;
-        let known = self.borrowed.iter_mut().find(|node| node.address == *address);
+        // One that is gone may still have requests when another begins at its address.
+        let mut there = self.borrowed.iter_mut().filter(|node| node.state != State::Gone);
+        let known = there.find(|node| node.address == *address);
         match (event, known) {
             (NodeEvent::Ready(_), Some(node)) => {
                 node.state = State::Serving;
@@ -130,7 +136,8 @@ impl Keeper {
             (NodeEvent::Ready(address), None) => match self.upstream.add_node(address) {
                 Ok(id) => {
                     tracing::info!(node = %address, "a node serves");
-                    self.borrowed.push(Borrowed { address: address.clone(), id, state: State::Serving });
+                    let (address, state) = (address.clone(), State::Serving);
+                    self.borrowed.push(Borrowed { address, id, state, is_down: false });
                 }
                 Err(why) => tracing::error!(node = %address, "a node cannot be used: {why}"),
             },
@@ -146,30 +153,39 @@ impl Keeper {
         }
     }
 
-    /// Lets nodes go that drain and have nothing left, and returns what the provider is told.
-    fn look(&mut self) -> Vec<NodeWord> {
+    /// Lets nodes go that drain and have nothing left, and says to the provider what it is to know of them.
+    /// `say` returns whether that was taken: there is room for more words than there can be nodes.
+    fn look(&mut self, mut say: impl FnMut(NodeWord) -> bool) {
         let upstream = &self.upstream;
-        let mut words = Vec::new();
         self.borrowed.retain(|node| {
             if node.state == State::Serving || !upstream.remove_node(node.id) {
                 return true;
             }
             if node.state == State::Draining {
                 tracing::info!(node = %node.address, "a node is given back");
-                words.push(NodeWord::Empty(node.address.clone()));
+                say(NodeWord::Empty(node.address.clone()));
             }
             false
         });
-        words.extend(self.lost());
-        words
+        let nodes = self.upstream.view();
+        for node in self.borrowed.iter_mut().filter(|node| node.state == State::Serving) {
+            let Some(seen) = nodes.iter().find(|seen| seen.node == node.id) else { continue };
+            let is_down = matches!(seen.status, "down" | "ejected");
+            let word = if is_down { NodeWord::Down } else { NodeWord::Up };
+            if is_down != node.is_down && say(word(node.address.clone())) {
+                node.is_down = is_down;
+            }
+        }
+        if let Some(word) = self.lost(&nodes) {
+            say(word);
+        }
     }
 
     /// Returns a node that should be replaced, as its checks fail while those of others pass.
-    fn lost(&mut self) -> Option<NodeWord> {
+    fn lost(&mut self, nodes: &[UpstreamNodeView]) -> Option<NodeWord> {
         if self.lost.is_some_and(|at| at.elapsed() < LOST_EVERY) {
             return None;
         }
-        let nodes = self.upstream.view();
         // What keeps all of them from answering is not mended by a start.
         nodes.iter().find(|node| node.status == "up")?;
         let is_lost = |id: NodeId| {
@@ -207,7 +223,8 @@ impl Keeper {
             // What some nodes do not answer, the others will have to.
             sample.is_held |= serving.iter().any(|node| node.status != "up");
         }
-        let moved = sample.as_ref().and_then(|sample| self.law.on_tick(now, sample));
+        let sample_of_law = sample.as_ref().filter(|_| self.has_begun);
+        let moved = sample_of_law.and_then(|sample| self.law.on_tick(now, sample));
         if let Some(moved) = moved {
             tracing::info!(
                 nodes = moved.wanted,
@@ -250,5 +267,7 @@ fn word(law: ScalingLaw) -> &'static str {
     }
 }
 
+#[cfg(test)]
+mod asked_tests;
 #[cfg(test)]
 mod tests;
