@@ -42,7 +42,8 @@
 //! ℓ < (n − 1)(load_max − 1) / n                    the newest node less                               (6)
 //! ```
 //!
-//! After (6) the mean is at most n ℓ / (n − 1) < load_max − 1, so (5) never undoes it at once.
+//! After (6) the mean is at most n ℓ / (n − 1) < load_max − 1, so (5) never undoes it at once, even if there
+//! is one task more on each node by then. After (5) it is above n load_max / (n + 1), so neither does (6).
 //!
 //! *Signals*: arrivals, node-seconds of work, requests present, starts, run queues. *Units*: nodes,
 //! seconds. *Limits*: `least` to `most`; with no report from a node, (5) and (6) change nothing. *Source*:

@@ -1,5 +1,6 @@
 use super::seed::load_min;
 use super::*;
+use proptest::prelude::*;
 use suimon_model::seconds;
 
 const PARAMS: ScalingParams = ScalingParams { present: 3, least: 3, most: 24 };
@@ -37,6 +38,34 @@ fn the_papers_rule_never_undoes_a_drop_at_once() {
             let just_below = load_min(load_max, nodes) * (1.0 - 1e-9);
             let after = just_below * f64::from(nodes) / f64::from(nodes - 1);
             assert!(after < load_max - 1.0 + 1e-9, "{nodes} nodes, {load_max}: {after}");
+        }
+    }
+}
+
+proptest! {
+    /// The same tasks on the nodes of a moment later never ask for the opposite. After a drop there may even be
+    /// one more on each node.
+    #[test]
+    fn the_papers_rule_never_undoes_a_move_at_once(
+        load_max in 1.1..1000.0_f64,
+        nodes in 1..=256_u32,
+        load in prop_oneof![0.0..2000.0_f64, 0.0..4.0_f64],
+        near in prop_oneof![Just(None), (0.99..1.01_f64).prop_map(Some)],
+        more in 0.0..=1.0_f64,
+    ) {
+        // Loads around the two bounds are rare by chance.
+        let load = near.map_or(load, |near| near * load_min(load_max, nodes));
+        let interval = Duration::from_millis(500);
+        let params = ScalingParams { present: nodes, least: 1, most: 300 };
+        let mut law = Scaling::new(ScalingLaw::Seed { interval, load_max }, params);
+        let tasks = load * f64::from(nodes);
+        if let Some(moved) = law.on_tick(Instant::ORIGIN, &loaded(nodes, load)) {
+            prop_assert_eq!(moved.wanted.abs_diff(nodes), 1);
+            let after = tasks / f64::from(moved.wanted);
+            let after = if moved.wanted < nodes { after + more } else { after };
+            let next = law.on_tick(Instant::ORIGIN + interval, &loaded(moved.wanted, after));
+            let is_undone = next.is_some_and(|next| next.wanted == nodes);
+            prop_assert!(!is_undone, "{nodes} nodes, {load} tasks each: {moved:?}, {next:?}");
         }
     }
 }
