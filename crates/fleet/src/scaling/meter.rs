@@ -57,6 +57,13 @@ pub struct ScalingSeen {
     pub start_s: Option<f64>,
 }
 
+impl ScalingSeen {
+    /// Returns the requests of a node, on average; `None`: there is no node.
+    pub fn requests_of_a_node(&self) -> Option<f64> {
+        (self.serving > 0).then(|| self.asked.in_flight as f64 / f64::from(self.serving))
+    }
+}
+
 /// Turns what is seen into samples.
 #[derive(Clone, Debug)]
 pub struct ScalingMeter {
@@ -155,7 +162,7 @@ impl ScalingMeter {
         Some(ScalingSample {
             serving: seen.serving,
             starting: seen.starting,
-            load: (seen.serving > 0).then(|| in_flight as f64 / f64::from(seen.serving)),
+            load: seen.requests_of_a_node(),
             requests: u32::try_from(in_flight).unwrap_or(u32::MAX),
             begun,
             ended,

@@ -6,7 +6,7 @@ use crate::nodes_report::NodesReport;
 use std::sync::Arc;
 use std::time::Duration;
 use suimon_cluster::{NodeEvent, NodeWord, Provided, Provider};
-use suimon_fleet::scaling::{Scaling, ScalingMeter, ScalingMove, ScalingParams, ScalingSeen};
+use suimon_fleet::scaling::{Scaling, ScalingMeter, ScalingMove, ScalingParams, ScalingSample, ScalingSeen};
 use suimon_model::{Instant, NodeId, PoolId};
 use suimon_params::nodes::{NodesParams, ScalingLaw};
 use suimon_params::upstream::NodeParams;
@@ -223,6 +223,13 @@ impl Keeper {
             // What some nodes do not answer, the others will have to.
             sample.is_held |= serving.iter().any(|node| node.status != "up");
         }
+        if matches!(self.params.law, ScalingLaw::Seed { .. }) {
+            // The papers' rule goes by this alone, whatever else is known.
+            let reports = self.upstream.reports_address().is_some();
+            let load = if reports { run_queue(&serving) } else { seen.requests_of_a_node() };
+            let unknown = ScalingSample { serving: seen.serving, ..ScalingSample::default() };
+            sample = Some(ScalingSample { load, ..sample.unwrap_or(unknown) });
+        }
         let sample_of_law = sample.as_ref().filter(|_| self.has_begun);
         let moved = sample_of_law.and_then(|sample| self.law.on_tick(now, sample));
         if let Some(moved) = moved {
@@ -256,6 +263,17 @@ impl Keeper {
         let wanted = self.law.wanted().saturating_sub(self.stay);
         provided.wanted.send_if_modified(|was| std::mem::replace(was, wanted) != wanted);
     }
+}
+
+/// Returns the mean length of the run queues of these nodes over the last 100 ms, as their agents report it;
+/// `None`: not all of them have said it of late.
+fn run_queue(nodes: &[&UpstreamNodeView]) -> Option<f64> {
+    let of = |node: &&UpstreamNodeView| {
+        let report = node.report.filter(|report| report.is_current)?;
+        Some(report.agent?.mean_100ms())
+    };
+    let sum: f64 = nodes.iter().map(of).sum::<Option<f64>>()?;
+    (!nodes.is_empty()).then(|| sum / nodes.len() as f64)
 }
 
 /// Returns the word of `nodes.law` that a law is.

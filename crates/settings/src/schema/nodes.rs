@@ -42,7 +42,7 @@ pub(super) const NODES: Section = Section {
             "load_max",
             Number(1.1, 1000.0),
             Is("5"),
-            "With law = \"seed\": mean length of the run queues above which a node is added.",
+            "With law = \"seed\": mean length of the run queues above which a node is added. With upstream.load_reports they are what `suimon agent` reports of every node; without, the requests of a node.",
         ),
         key(
             "parked",

@@ -7,6 +7,7 @@ use std::future::ready;
 use suimon_cluster::{Wires, begin};
 use suimon_params::Params;
 use suimon_params::upstream::UpstreamParams;
+use suimon_upstream::NodeReportView;
 use tokio::sync::oneshot;
 
 /// Long enough for a busy machine: anything slower hangs.
@@ -145,4 +146,49 @@ async fn the_provider_is_told_which_node_is_down() {
     let words = tokio::time::timeout(HANGS, told).await.expect("nobody is told");
     assert_eq!(words, [NodeWord::Down(down)]);
     runs.abort();
+}
+
+#[tokio::test]
+async fn the_papers_rule_goes_by_run_queues_where_nodes_report_them_and_holds_without() {
+    let law = ScalingLaw::Seed { interval: Duration::from_millis(500), load_max: 5.0 };
+    let ticked = |has_reports: bool| {
+        let mut keeper = keeper(law);
+        (1..4).for_each(|port| keeper.handle(&NodeEvent::Ready(node(port))));
+        if has_reports {
+            let keys = suimon_agent::keyring::Keyring::new([(1, [7; 32])]).unwrap();
+            keeper.upstream.listen_for_reports("127.0.0.1:0".parse().unwrap(), keys).unwrap();
+        }
+        let (give, _given) = oneshot::channel();
+        keeper.tick(&Box::new(Played(give)).begin(3));
+        keeper.law.wanted()
+    };
+    assert_eq!((ticked(true), ticked(false)), (3, 2), "no requests are no load, no reports are none");
+}
+
+#[tokio::test]
+async fn the_load_is_the_mean_run_queue_of_all_nodes_if_all_have_said_it_of_late() {
+    let mut keeper = keeper(ScalingLaw::default());
+    (1..3).for_each(|port| keeper.handle(&NodeEvent::Ready(node(port))));
+    let report = |mean_100ms_milli, is_current| {
+        let agent = suimon_agent::datagram::Load {
+            every: Duration::from_secs(1),
+            run_queue: 9,
+            mean_100ms_milli,
+            mean_1s_milli: 9000,
+            pressure: None,
+            in_flight: None,
+            processors: 2,
+        };
+        let age = Duration::ZERO;
+        Some(NodeReportView { source: "agent", load: 1.0, age, is_current, agent: Some(agent) })
+    };
+    let load = |of_first, of_second| {
+        let mut nodes = keeper.upstream.view();
+        (nodes[0].report, nodes[1].report) = (of_first, of_second);
+        run_queue(&nodes.iter().collect::<Vec<_>>())
+    };
+    assert_eq!(load(report(3000, true), report(6000, true)), Some(4.5));
+    assert_eq!(load(report(3000, true), report(6000, false)), None);
+    assert_eq!(load(report(3000, true), None), None);
+    assert_eq!(run_queue(&[]), None);
 }
