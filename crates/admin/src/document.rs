@@ -195,6 +195,7 @@ impl Source for OneOfEverything {
             ejected_for: None,
             in_flight: 0,
             share: 1.0,
+            sessions: Some((0, 0)),
             picked: 0,
             failures_in_a_row: 0,
             connections: 0,

@@ -23,6 +23,7 @@ mod listener;
 mod load_reports;
 mod metrics;
 mod names;
+mod nodes;
 mod pool;
 mod process;
 mod routes;
@@ -44,6 +45,7 @@ pub use learned::{
 pub use listener::CONNECTIONS_MAX;
 pub use load_reports::{LoadReportsState, NodeReportState};
 pub use names::{LEARNED_PATH, POOL_PATH, STATE_PATH, WAITING_ROOM_PATH};
+pub use nodes::{NodeState, PhpState};
 pub use pool::{
     Auto, PoolAnswer, PoolChangeState, PoolDetails, PoolOrder, PoolRequest, PoolSize, PoolState, PoolTotals,
     WorkerState,
@@ -53,8 +55,8 @@ pub use scaling::{ScalingChange, ScalingState};
 pub use services::ServiceState;
 pub use sharing::SharingState;
 pub use state::{
-    DecisionState, KindState, NodeState, Percentiles, PhpState, Rates, RecalledState, Refusals, RouteState,
-    State, Totals, WaitState,
+    DecisionState, KindState, Percentiles, Rates, RecalledState, Refusals, RouteState, State, Totals,
+    WaitState,
 };
 pub use verdict::Verdict;
 

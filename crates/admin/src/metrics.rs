@@ -293,6 +293,15 @@ fn of_nodes(out: &mut Exposition, nodes: &[UpstreamNodeView]) {
     each(names::NODE_SHARE, |node| node.share);
     each(names::NODE_PICKED, |node| node.picked as f64);
     each(names::NODE_CONNECTIONS, |node| node.connections as f64);
+    let known = || nodes.iter().filter_map(|node| Some((node.address.as_str(), node.sessions?)));
+    let mut sessions = out.family(names::NODE_SESSIONS);
+    for (node, (there, _)) in known() {
+        sessions.value(&[("node", node)], f64::from(there));
+    }
+    let mut released = out.family(names::NODE_RELEASED_SESSIONS);
+    for (node, (_, released_there)) in known() {
+        released.value(&[("node", node)], released_there as f64);
+    }
     of_php(out, nodes);
 }
 

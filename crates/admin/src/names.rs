@@ -125,6 +125,8 @@ metrics! {
     NODE_UP = Gauge "suimon_node_up", "1 if the node receives new requests.";
     NODE_IN_FLIGHT = Gauge "suimon_node_in_flight_requests", "Requests at the node.";
     NODE_SHARE = Gauge "suimon_node_share_ratio", "Its share of the requests in flight, which moves until requests take as long on all nodes; their mean is 1.";
+    NODE_SESSIONS = Gauge "suimon_node_sessions", "Sessions of the application that are known to be at the node (upstream.affinity).";
+    NODE_RELEASED_SESSIONS = Counter "suimon_node_released_sessions_total", "Sessions that were at the node and went elsewhere, as it was down, went away or could not be reached.";
     NODE_PICKED = Counter "suimon_node_picked_requests_total", "Requests sent to the node.";
     NODE_CONNECTIONS = Gauge "suimon_node_connections", "Connections kept open to the node.";
     NODE_REPORTED_LOAD = Gauge "suimon_node_reported_load_ratio", "Load that the node last reported: tasks that run or could for each processor, or the share of the application in use; above 1 requests wait there. Absent where it never did.";

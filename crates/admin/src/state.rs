@@ -3,7 +3,8 @@
 //! These structs are the wire's own: names here stay while those inside may change.
 
 use crate::Source;
-use crate::load_reports::{LoadReportsState, NodeReportState};
+use crate::load_reports::LoadReportsState;
+use crate::nodes::NodeState;
 use crate::pool::PoolState;
 use crate::scaling::ScalingState;
 use crate::services::{self, ServiceState};
@@ -316,57 +317,6 @@ pub struct Percentiles {
     pub p99: Option<f64>,
 }
 
-/// One node of the application.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct NodeState {
-    /// `http://host:port`.
-    pub address: String,
-    /// `up`, `down`, `ejected` or `draining`.
-    pub status: String,
-    /// Short name of the reason.
-    pub reason: String,
-    /// The reason in words.
-    pub explanation: String,
-    /// How long it has been so, seconds.
-    pub for_seconds: f64,
-    /// How long an ejection still lasts, seconds.
-    pub ejected_for_seconds: Option<f64>,
-    /// Requests at the node.
-    pub in_flight: u32,
-    /// Its share of the requests in flight, which moves until requests take as long on all nodes; their
-    /// mean is 1.
-    #[serde(default)]
-    pub share: f64,
-    /// Requests it was picked for.
-    pub picked: u64,
-    /// Failed requests in a row.
-    pub failures_in_a_row: u32,
-    /// Connections kept open.
-    pub connections: usize,
-    /// What it last reported of its load; absent: it never did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub report: Option<NodeReportState>,
-    /// What php-fpm says of its children there (`upstream.fastcgi.status`); absent: it is not asked, or
-    /// does not answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub php: Option<PhpState>,
-}
-
-/// The children of php-fpm at a node.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct PhpState {
-    /// How many work on a request.
-    pub active: u64,
-    /// How many wait for one.
-    pub idle: u64,
-    /// How many there are.
-    pub total: u64,
-    /// Connections that no child has taken yet.
-    pub listen_queue: u64,
-    /// How often there were as many as there may be, since php-fpm began.
-    pub max_children_reached: u64,
-}
-
 /// One decision.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct DecisionState {
@@ -411,7 +361,7 @@ impl State {
         let now = now_unix();
         let started_at = now - view.uptime.as_secs_f64();
         let kinds = kinds(source, &view, windows);
-        let node_states: Vec<NodeState> = nodes.iter().map(node_state).collect();
+        let node_states: Vec<NodeState> = nodes.iter().map(NodeState::of).collect();
         let totals = totals(&view, &kinds);
         let verdict = verdict::of(source.is_draining(), &totals, &kinds, &node_states);
         let not_ready = not_ready_because(source.is_draining(), &nodes);
@@ -465,7 +415,7 @@ impl State {
 /// Returns the state now.
 pub(crate) fn verdict_of(source: &dyn Source, view: &View, windows: &Windows) -> Verdict {
     let kinds = kinds(source, view, windows);
-    let nodes: Vec<NodeState> = source.nodes().iter().map(node_state).collect();
+    let nodes: Vec<NodeState> = source.nodes().iter().map(NodeState::of).collect();
     verdict::of(source.is_draining(), &totals(view, &kinds), &kinds, &nodes)
 }
 
@@ -636,30 +586,6 @@ fn route_state(route: &RouteReport, times: &RouteTimes) -> RouteState {
     }
 }
 
-fn node_state(node: &UpstreamNodeView) -> NodeState {
-    NodeState {
-        address: node.address.clone(),
-        status: node.status.to_string(),
-        reason: node.reason.to_string(),
-        explanation: node.explanation.to_string(),
-        for_seconds: node.for_the_last.as_secs_f64(),
-        ejected_for_seconds: node.ejected_for.map(|left| left.as_secs_f64()),
-        in_flight: node.in_flight,
-        share: node.share,
-        picked: node.picked,
-        failures_in_a_row: node.failures_in_a_row,
-        connections: node.connections,
-        report: node.report.as_ref().map(NodeReportState::of),
-        php: node.php.map(|php| PhpState {
-            active: php.active,
-            idle: php.idle,
-            total: php.total,
-            listen_queue: php.listen_queue,
-            max_children_reached: php.max_children_reached,
-        }),
-    }
-}
-
 fn decision_state(view: &View, id: u64, started_at: f64, record: &Record) -> DecisionState {
     let (subject, name) = match record.subject {
         Subject::Route(route) => ("route", route_name(view, route)),
@@ -756,6 +682,7 @@ pub(crate) mod tests {
                 ejected_for: None,
                 in_flight: 3,
                 share: 1.0,
+                sessions: None,
                 picked: 100,
                 failures_in_a_row: 0,
                 connections: 5,

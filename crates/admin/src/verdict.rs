@@ -1,7 +1,8 @@
 //! The verdict in one sentence: made here once, and shown alike by `suimon status`, in `/api/state`
 //! and everywhere else.
 
-use crate::state::{KindState, NodeState, Totals};
+use crate::nodes::NodeState;
+use crate::state::{KindState, Totals};
 use serde::{Deserialize, Serialize};
 
 /// It is reported once this many of the requests that ended within the last minute have failed, and

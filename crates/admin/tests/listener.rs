@@ -180,6 +180,7 @@ impl Source for Fixed {
             ejected_for: None,
             in_flight: 3,
             share: 1.0,
+            sessions: Some((7, 2)),
             picked: 100,
             failures_in_a_row: 0,
             connections: 5,

@@ -100,6 +100,12 @@ fn balance(upstream: &UpstreamParams) -> Option<String> {
     let mut told = vec![format!("chosen by {}", upstream.balance.word())];
     told.extend(reports.listen.map(|address| format!("load reports at udp://{address}")));
     told.extend(reports.orca.then(|| "load reports in responses".to_owned()));
+    told.extend(
+        upstream
+            .affinity
+            .as_ref()
+            .map(|affinity| format!("sessions stay at theirs by the cookie {}", affinity.cookie)),
+    );
     let is_default = upstream.balance == Balance::default() && told.len() == 1;
     (!is_default).then(|| told.join(", "))
 }

@@ -1,5 +1,6 @@
 //! What goes into the fleet and what comes out of it.
 
+use crate::affinity::AffinityParams;
 use std::fmt;
 use suimon_model::{Duration, Instant, NodeId, RouteId};
 
@@ -19,6 +20,8 @@ pub struct Params {
     pub ejection: EjectionParams,
     /// How a node is chosen among several.
     pub balance: Balance,
+    /// How sessions of the application are kept at their nodes; `None`: they are not.
+    pub affinity: Option<AffinityParams>,
     /// Seed of the choices and of the checks' jitter.
     pub seed: u64,
 }
@@ -107,6 +110,8 @@ pub enum PickReason {
     LeastReported,
     /// The one that the earlier requests of the client's connection went to.
     SameConnection,
+    /// The one that the session of the application is at.
+    SameSession,
     /// It was to be avoided, but no other node is up.
     NoOther,
     /// No node is up, so one of all was picked.
@@ -121,6 +126,7 @@ impl PickReason {
         PickReason::PowerOfTwo,
         PickReason::LeastReported,
         PickReason::SameConnection,
+        PickReason::SameSession,
         PickReason::NoOther,
         PickReason::Panic,
     ];
@@ -133,6 +139,7 @@ impl PickReason {
             PickReason::PowerOfTwo => "power_of_two",
             PickReason::LeastReported => "least_reported",
             PickReason::SameConnection => "same_connection",
+            PickReason::SameSession => "same_session",
             PickReason::NoOther => "no_other",
             PickReason::Panic => "panic",
         }
@@ -263,6 +270,13 @@ pub enum Output {
     Check(NodeId),
     /// A node's status changed.
     Changed(Change),
+    /// Sessions that were at a node go elsewhere: since the last such word, so many.
+    Released {
+        /// The node.
+        node: NodeId,
+        /// How many sessions.
+        sessions: u32,
+    },
 }
 
 /// A change of a node's status: a decision, with its reason.
@@ -301,6 +315,9 @@ pub struct NodeView {
     pub share: f64,
     /// Its last report, and when it came; `None`: there was none.
     pub report: Option<(LoadReport, Instant)>,
+    /// Sessions that are known to be there, and those that it has lost since it was added; `None`: they are
+    /// not kept at their nodes.
+    pub sessions: Option<(u32, u64)>,
     /// How often it was picked since the start.
     pub picked: u64,
     /// Failed requests in a row.

@@ -1,5 +1,6 @@
 //! The machine: a table of nodes, and which of them gets the next request.
 
+use crate::affinity::Affinity;
 use crate::api::{
     Change, Checked, FleetFull, LoadReport, NODES_MAX, NodeView, OUTPUTS_MAX, Output, Params, Pick,
     PickReason, Served, Status, Why,
@@ -18,6 +19,8 @@ pub struct Fleet {
     nodes: Vec<Node>,
     shares: Shares,
     reports: Reports,
+    /// `None`: sessions are not kept at their nodes.
+    affinity: Option<Affinity>,
     outputs: VecDeque<Output>,
     rng: Rng,
 }
@@ -66,6 +69,7 @@ impl Fleet {
     pub fn new(params: Params) -> Self {
         let rng = Rng::stream(params.seed, 0xF1EE7);
         Fleet {
+            affinity: params.affinity.map(Affinity::new),
             params,
             nodes: Vec::new(),
             shares: Shares::default(),
@@ -102,14 +106,22 @@ impl Fleet {
             None => self.nodes.push(node),
         }
         self.shares.add_node(now, index);
-        Ok(NodeId(index as u32))
+        let id = NodeId(index as u32);
+        if let Some(affinity) = &mut self.affinity {
+            affinity.add_node(id);
+        }
+        Ok(id)
     }
 
-    /// Removes a node that is draining and has nothing in flight; returns whether it is gone. Its id
-    /// belongs to the next node that is added.
+    /// Removes a node that is draining and has nothing in flight and no sessions; returns whether it is
+    /// gone. Its id belongs to the next node that is added.
     pub fn remove_node(&mut self, now: Instant, node: NodeId) -> bool {
+        if let Some(affinity) = &mut self.affinity {
+            affinity.expire(now);
+        }
+        let has_sessions = self.sessions(node) > 0;
         let Some(state) = self.nodes.get_mut(node.index()).filter(|node| !node.gone) else { return true };
-        if !state.draining || state.in_flight > 0 {
+        if !state.draining || state.in_flight > 0 || has_sessions {
             return false;
         }
         state.gone = true;
@@ -319,6 +331,7 @@ impl Fleet {
     /// Does all that is due by `now`: see [`Fleet::poll_timeout`].
     pub fn handle_timeout(&mut self, now: Instant) {
         self.end_ejections(now);
+        self.tell_released(now);
         for (index, node) in self.nodes.iter_mut().enumerate() {
             if !node.gone && node.health.begin(now) {
                 self.outputs.push_back(Output::Check(NodeId(index as u32)));
@@ -328,7 +341,8 @@ impl Fleet {
 
     /// Returns when [`Fleet::handle_timeout`] must be called, if nothing happens before.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.present().filter_map(|(_, node)| earlier(node.health.due(), node.ejection.until())).min()
+        let nodes = self.present().filter_map(|(_, node)| earlier(node.health.due(), node.ejection.until()));
+        earlier(nodes.min(), self.affinity.as_ref().and_then(Affinity::due))
     }
 
     /// Returns the next output; `None` if there is none. Call it after every `handle_*`.
@@ -345,6 +359,7 @@ impl Fleet {
     pub fn view(&self) -> Vec<NodeView> {
         let view = |(id, node): (NodeId, &Node)| NodeView {
             report: self.reports.last(id.index()),
+            sessions: self.affinity.as_ref().map(|affinity| affinity.count(id)),
             ..node.view(id, self.shares.share(id.index()))
         };
         self.present().map(view).collect()
@@ -499,13 +514,17 @@ impl Fleet {
         if to == Status::Up {
             self.shares.handle_return(at, node.index());
         }
+        self.tell(Output::Changed(Change { at, node, from, to, why, lasts }));
+    }
+
+    fn tell(&mut self, output: Output) {
         if self.outputs.len() >= OUTPUTS_MAX {
             // Checks are never dropped: the caller reports a result for each. There is at most one
             // per node.
-            let oldest = self.outputs.iter().position(|output| matches!(output, Output::Changed(_)));
+            let oldest = self.outputs.iter().position(|output| !matches!(output, Output::Check(_)));
             oldest.map(|oldest| self.outputs.remove(oldest));
         }
-        self.outputs.push_back(Output::Changed(Change { at, node, from, to, why, lasts }));
+        self.outputs.push_back(output);
     }
 }
 
@@ -536,6 +555,7 @@ impl Node {
             in_flight: self.in_flight,
             share,
             report: None,
+            sessions: None,
             picked: self.picked,
             failures_in_a_row: self.ejection.failures_in_a_row(),
         }
@@ -550,6 +570,7 @@ fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
 }
 
 mod reported;
+mod sessions;
 
 #[cfg(test)]
 mod tests;

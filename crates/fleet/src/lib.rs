@@ -10,6 +10,8 @@
 //! - [`Fleet::handle_served`]: how long a request took, by which the shares move.
 //! - [`Fleet::handle_report`]: the load that a node reports, by which nodes are picked where [`Balance`] says
 //!   so.
+//! - [`Fleet::pick_for`], [`Fleet::handle_session`]: the node that a session of the application is at, where
+//!   sessions stay at their nodes.
 //! - [`Fleet::handle_answer`], [`Fleet::handle_failure`], [`Fleet::handle_unreached`],
 //!   [`Fleet::handle_lost`]: what requests show (passive checks).
 //! - [`Fleet::handle_check`]: what a check shows (active checks), asked for by [`Output::Check`].
@@ -35,6 +37,7 @@
 //! check that fails likewise makes the losses count, also for the ejection. A check without an
 //! answer in time is no evidence: an overloaded application answers late, but is there.
 
+mod affinity;
 mod api;
 mod ejection;
 mod fleet;
@@ -46,6 +49,7 @@ mod shares;
 pub mod told;
 pub mod workers;
 
+pub use affinity::{AFFINITY_MAX, AffinityParams, SessionKey, SessionSaid};
 pub use api::{
     Balance, Change, CheckParams, Checked, EjectionParams, FleetFull, LoadReport, NODES_MAX, NodeView,
     OUTPUTS_MAX, Output, Params, Pick, PickReason, Served, Status, Why,

@@ -46,6 +46,8 @@ pub struct UpstreamParams {
     pub ejection: EjectionParams,
     /// How a node is chosen among several.
     pub balance: Balance,
+    /// How sessions of the application stay at their nodes; `None`: any node will do.
+    pub affinity: Option<AffinityParams>,
     /// Where the load that nodes report is taken from.
     pub load_reports: LoadReportParams,
     /// How `https` nodes are believed to be who they say they are.
@@ -74,6 +76,7 @@ impl Default for UpstreamParams {
             health: HealthParams::default(),
             ejection: EjectionParams::default(),
             balance: Balance::default(),
+            affinity: None,
             load_reports: LoadReportParams::default(),
             tls: TlsParams::default(),
             fastcgi: None,
@@ -162,6 +165,16 @@ impl Default for HealthParams {
             up_after: 2,
         }
     }
+}
+
+/// How sessions of the application stay at their nodes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AffinityParams {
+    /// The name of the application's session cookie. A node that sets it gets the requests that come with
+    /// its value.
+    pub cookie: String,
+    /// A session that is silent for this long is forgotten.
+    pub idle: Duration,
 }
 
 /// Where the load that nodes report is taken from. The default: from nowhere.

@@ -222,6 +222,7 @@ mod tests {
             ("gate.paper_session", _) => ("[gate]\nsession_law = \"paper\"\n", ""),
             ("degradation", _) => (SERVICE, ""),
             ("nodes", "count") => ("", "law = \"fixed\"\n"),
+            ("upstream", "affinity_idle") => ("", "affinity = \"JSESSIONID\"\n"),
             ("upstream", "balance") => ("[upstream.load_reports]\norca = true\n", ""),
             // Somebody takes the other requests.
             ("pool", "routes") if value != "[]" => ("[upstream]\nnodes = [\"http://127.0.0.1:9000\"]\n", ""),

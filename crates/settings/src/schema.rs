@@ -131,6 +131,8 @@ const TAKES_RESTART: &[&str] = &[
     "upstream.nodes",
     "upstream.protocol",
     "upstream.balance",
+    "upstream.affinity",
+    "upstream.affinity_idle",
     "upstream.pool_idle_max",
     "upstream.pool_idle_age",
     "upstream.h2_connections_max",

@@ -17,8 +17,8 @@ use suimon_gate::{KindMode, KindParams, QueueOrder, RouteMode};
 use suimon_model::Limit;
 use suimon_params::pool::WorkerKind;
 use suimon_params::upstream::{
-    Balance, EjectionParams, FastCgiParams, HealthParams, LoadReportParams, Mapping, NodeAddress, NodeParams,
-    Protocol, Scheme, TlsParams, UpstreamParams, WorkersNodeParams,
+    AffinityParams, Balance, EjectionParams, FastCgiParams, HealthParams, LoadReportParams, Mapping,
+    NodeAddress, NodeParams, Protocol, Scheme, TlsParams, UpstreamParams, WorkersNodeParams,
 };
 use suimon_params::{
     DeclaredRoute, LeaseIssued, LeaseParams, Limits, Listen, ListenTls, Network, OnClientDisconnect, PassFor,
@@ -515,7 +515,13 @@ fn upstreams(sections: &Sections, faults: &mut Faults) -> (UpstreamParams, Vec<U
     let of_routes = pools.of_routes.into_iter().map(|workers| with_workers(sections, &nodes, workers));
     let of_routes = of_routes.collect();
     let rest = match pools.rest {
-        Some(workers) => with_workers(sections, &nodes, workers),
+        Some(workers) => {
+            if let Some(AffinityParams { cookie, .. }) = &nodes.affinity {
+                let allowed = "left out where a [[pool]] takes all requests: its workers are no nodes";
+                faults.value("upstream.affinity", format!("{cookie:?}"), allowed);
+            }
+            with_workers(sections, &nodes, workers)
+        }
         None => UpstreamParams { fastcgi: fastcgi(sections, &nodes.nodes, None, faults), ..nodes },
     };
     (rest, of_routes)
@@ -543,6 +549,7 @@ fn with_workers(
         fastcgi,
         workers: Some(workers),
         balance: Balance::default(),
+        affinity: None,
         load_reports: LoadReportParams::default(),
         ..nodes.clone()
     }
@@ -589,6 +596,7 @@ fn upstream_of_nodes(sections: &Sections, faults: &mut Faults) -> UpstreamParams
     let (balance, load_reports) = load_reports(sections, faults);
     UpstreamParams {
         balance,
+        affinity: affinity(values, faults),
         load_reports,
         connect_timeout: timeouts.time("connect"),
         first_byte_timeout: timeouts.time("first_byte"),
@@ -617,6 +625,20 @@ fn upstream_of_nodes(sections: &Sections, faults: &mut Faults) -> UpstreamParams
         grows: come,
         seed: sections.once("gate").count("seed"),
     }
+}
+
+/// Returns how sessions of the application stay at their nodes.
+fn affinity(values: &Values, faults: &mut Faults) -> Option<AffinityParams> {
+    let cookie = values.given_text("affinity")?;
+    let is_token = |c: char| c.is_ascii_graphic() && !"()<>@,;:\\\"/[]?={}".contains(c);
+    if cookie.is_empty() || !cookie.chars().all(is_token) {
+        faults.value(
+            "upstream.affinity",
+            format!("{cookie:?}"),
+            "the name of a cookie, such as \"JSESSIONID\"",
+        );
+    }
+    Some(AffinityParams { cookie: cookie.to_owned(), idle: values.time("affinity_idle") })
 }
 
 /// Returns which programs nodes with FastCGI run, and notes such a node without any.

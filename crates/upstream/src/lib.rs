@@ -20,6 +20,7 @@
 //! where workers die meanwhile that have nothing to do with it. At most [`TRIES_MAX`] tries are made,
 //! the last on a new connection.
 
+mod affinity;
 mod answer;
 mod body;
 mod cgi;
@@ -64,6 +65,7 @@ use suimon_params::upstream::{NodeAddress, NodeParams, Protocol, Scheme, Upstrea
 use suimon_pool::{Kept, Lease};
 pub use view::{NodeReportView, UpstreamNodeView};
 
+use affinity::SessionCookie;
 use bytes::Bytes;
 use connect::Connector;
 use fastcgi::{FastCgi, Programs};
@@ -79,7 +81,7 @@ use request::RequestBody;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
-use suimon_fleet::{Balance, Change, Fleet, Output, Pick, Served};
+use suimon_fleet::{Balance, Change, Fleet, Output, Pick, Served, SessionKey, SessionSaid};
 use suimon_model::{Instant, NodeId, RouteId};
 use tokio::sync::{Notify, watch};
 use workers::Workers;
@@ -96,6 +98,8 @@ struct Shared {
     params: UpstreamParams,
     fleet: Mutex<Fleet>,
     nodes: Nodes<Node>,
+    /// What keeps sessions of the application at their nodes, if anything does.
+    affinity: Option<SessionCookie>,
     /// The node whose workers the gateway starts, if there is one. It never goes.
     workers: Option<Arc<Node>>,
     /// How many nodes are up.
@@ -170,6 +174,7 @@ impl Upstream {
         let up = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
         let shared = Shared {
             origin,
+            affinity: params.affinity.as_ref().map(SessionCookie::new),
             params,
             fleet: Mutex::new(fleet),
             nodes: Nodes::new(nodes),
@@ -246,8 +251,17 @@ impl Upstream {
         Ok(id)
     }
 
-    /// Lets a node go that drains and has no request; returns whether it is gone. Its idle
-    /// connections are closed, and its id belongs to the next node that is added.
+    /// Lets the sessions of the application that are at a node go elsewhere, as it will be gone in a
+    /// moment.
+    pub fn release_sessions(&self, node: NodeId) {
+        let now = self.shared.now();
+        self.shared.fleet().release_sessions(now, node);
+        self.shared.tell_changes();
+    }
+
+    /// Lets a node go that drains and has no request, and no session that stays at its node; returns
+    /// whether it is gone. Its idle connections are closed, and its id belongs to the next node that is
+    /// added.
     pub fn remove_node(&self, id: NodeId) -> bool {
         let shared = &self.shared;
         // What is known of it is said while it has a name.
@@ -338,14 +352,20 @@ impl Shared {
     }
 
     /// Picks a node and takes a place at it.
-    fn pick(self: &Arc<Self>, avoid: Option<NodeId>, pin: Option<&NodePin>) -> Option<(Pick, Guard)> {
+    fn pick(
+        self: &Arc<Self>,
+        avoid: Option<NodeId>,
+        pin: Option<&NodePin>,
+        session: Option<SessionKey>,
+    ) -> Option<(Pick, Guard)> {
         let now = self.now();
         let (pick, changed) = {
             let mut fleet = self.fleet();
             let again = pin.and_then(NodePin::node).and_then(|node| fleet.pick_again(now, node, avoid));
-            let pick = match again {
-                Some(pick) => pick,
-                None => fleet.pick(now, avoid)?,
+            let pick = match (again, session) {
+                (Some(pick), _) => pick,
+                (None, Some(session)) => fleet.pick_for(now, session, avoid)?,
+                (None, None) => fleet.pick(now, avoid)?,
             };
             // Under the lock, so that requests of a connection that come at once go to one node, too.
             if let Some(pin) = pin {
@@ -367,6 +387,21 @@ impl Shared {
             let was_doubted = fleet.is_doubted(node);
             fleet.handle_answer(self.now(), node);
             was_doubted || fleet.has_output()
+        };
+        if changed {
+            self.tell_changes();
+        }
+    }
+
+    /// Notes what an answer says of the session of its request.
+    fn note_session(&self, node: NodeId, asked: Option<SessionKey>, said: SessionSaid) {
+        if asked.is_none() && said == SessionSaid::Nothing {
+            return;
+        }
+        let changed = {
+            let mut fleet = self.fleet();
+            fleet.handle_session(self.now(), node, asked, said);
+            fleet.has_output()
         };
         if changed {
             self.tell_changes();
@@ -408,8 +443,8 @@ impl Shared {
         self.tell_up();
         let checks = outputs.into_iter().filter_map(|output| match output {
             Output::Check(node) => Some(node),
-            Output::Changed(change) => {
-                self.tell(&change);
+            other => {
+                self.tell_output(&other);
                 None
             }
         });
@@ -422,9 +457,20 @@ impl Shared {
         loop {
             // The lock is not held while logging: the log may be slow.
             let Some(output) = self.fleet().poll_output() else { return };
+            self.tell_output(&output);
+        }
+    }
+
+    fn tell_output(&self, output: &Output) {
+        match output {
             // Only `handle_timeout` produces checks, and it takes them under its lock.
-            if let Output::Changed(change) = output {
-                self.tell(&change);
+            Output::Check(_) => {}
+            Output::Changed(change) => self.tell(change),
+            Output::Released { node, sessions } => {
+                let Some(at) = self.nodes.get(*node) else { return };
+                tracing::warn!(node = %at.params, sessions, "{sessions} sessions that were at a node go elsewhere");
+                // More of them are told of later, together.
+                self.hurry.notify_one();
             }
         }
     }
@@ -588,6 +634,10 @@ fn fleet_params(params: &UpstreamParams) -> suimon_fleet::Params {
         checks,
         ejection: params.ejection.clone(),
         balance: params.balance,
+        affinity: params
+            .affinity
+            .as_ref()
+            .map(|affinity| suimon_fleet::AffinityParams { idle: affinity.idle }),
         seed: params.seed,
     }
 }

@@ -62,13 +62,14 @@ pub(super) async fn send(
     avoid: Option<NodeId>,
 ) -> Result<Response<UpstreamBody>, UpstreamError> {
     let replayable = progress.is_none() && is_safe(&head.parts.method);
+    let session = shared.affinity.as_ref().and_then(|cookie| cookie.asked(&head));
     let mut last_error: Option<UpstreamError> = None;
     let mut refused: Option<NodeId> = None;
     let mut losses = 0;
     // Of workers, before the first try.
     let mut deaths_before = None;
     for tries in 1..=TRIES_MAX {
-        let Some((pick, mut guard)) = shared.pick(refused.or(avoid), head.pin.as_ref()) else {
+        let Some((pick, mut guard)) = shared.pick(refused.or(avoid), head.pin.as_ref(), session) else {
             return Err(last_error.unwrap_or_else(UpstreamError::no_node));
         };
         // A node that has just refused would refuse again.
@@ -132,6 +133,9 @@ pub(super) async fn send(
         match tried {
             Ok(mut response) => {
                 shared.note_answer(pick.node);
+                if let Some(cookie) = &shared.affinity {
+                    shared.note_session(pick.node, session, cookie.said(response.headers()));
+                }
                 if shared.params.load_reports.orca {
                     shared.take_orca(pick.node, response.headers_mut());
                 }

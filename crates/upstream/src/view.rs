@@ -29,6 +29,9 @@ pub struct UpstreamNodeView {
     pub in_flight: u32,
     /// Its share of the requests in flight; the mean of all nodes is 1.
     pub share: f64,
+    /// Sessions of the application that are known to be there, and those that went elsewhere since it was
+    /// added; `None`: they do not stay at their nodes.
+    pub sessions: Option<(u32, u64)>,
     /// How often it was picked since the start.
     pub picked: u64,
     /// Failed requests in a row.
@@ -74,6 +77,7 @@ impl Upstream {
             ejected_for: seen.until.map(|until| until.since(now)),
             in_flight: seen.in_flight,
             share: seen.share,
+            sessions: seen.sessions,
             picked: seen.picked,
             failures_in_a_row: seen.failures_in_a_row,
             connections: node.pooled(),

@@ -404,6 +404,9 @@ fn nodes(nodes: &[NodeState], most: usize) -> String {
         if let Some(left) = node.ejected_for_seconds {
             why.push_str(&format!(", for another {}", time(left)));
         }
+        if let Some(sessions) = node.sessions {
+            why.push_str(&format!("; {} at it", counted(u64::from(sessions), "session")));
+        }
         if let Some(report) = &node.report {
             why.push_str(&reported(report));
         }

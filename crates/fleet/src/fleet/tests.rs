@@ -69,7 +69,7 @@ fn next_looks(fleet: &mut Fleet, verdict: impl Fn(NodeId) -> Checked) -> Instant
     while let Some(output) = fleet.poll_output() {
         match output {
             Output::Check(node) => due.push(node),
-            Output::Changed(_) => kept.push(output),
+            Output::Changed(_) | Output::Released { .. } => kept.push(output),
         }
     }
     fleet.outputs.extend(kept);
@@ -599,6 +599,7 @@ fn play(nodes: u32, seed: u64, events: &[Event]) -> Vec<String> {
                     to_check.push_back(node);
                 }
                 Output::Changed(change) => assert_ne!(change.from, change.to),
+                Output::Released { .. } => panic!("no session is kept anywhere"),
             }
         }
         let view = fleet.view();

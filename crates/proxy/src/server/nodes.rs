@@ -1,15 +1,17 @@
 //! Nodes that come and go: the law of their number is told what happens at the gate and at the nodes,
 //! the provider what the law wants, and the way to the application which nodes there are.
 
+mod roster;
+
 use crate::backend::Backend;
 use crate::nodes_report::NodesReport;
+pub(super) use roster::Roster;
 use std::sync::Arc;
 use std::time::Duration;
 use suimon_cluster::{NodeEvent, NodeWord, Provided, Provider};
 use suimon_fleet::scaling::{Scaling, ScalingMeter, ScalingMove, ScalingParams, ScalingSample, ScalingSeen};
 use suimon_model::{Instant, NodeId, PoolId};
 use suimon_params::nodes::{NodesParams, ScalingLaw};
-use suimon_params::upstream::NodeParams;
 use suimon_upstream::{Upstream, UpstreamNodeView};
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -38,7 +40,7 @@ pub(super) async fn keep(
         has_begun: false,
         meter: ScalingMeter::new(params.processors),
         began: std::time::Instant::now(),
-        borrowed: vec![],
+        borrowed: Roster::new(upstream.clone()),
         lost: None,
         last: None,
         stay,
@@ -86,26 +88,10 @@ struct Keeper {
     began: std::time::Instant,
     /// Nodes that stay.
     stay: u32,
-    borrowed: Vec<Borrowed>,
+    borrowed: Roster,
     /// When a node was last said to be lost.
     lost: Option<std::time::Instant>,
     last: Option<(ScalingMove, Instant)>,
-}
-
-/// A node that was borrowed, as the way to the application knows it.
-struct Borrowed {
-    address: NodeParams,
-    id: NodeId,
-    state: State,
-    /// Whether the provider was told that it is down.
-    is_down: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    Serving,
-    Draining,
-    Gone,
 }
 
 impl Keeper {
@@ -124,51 +110,26 @@ impl Keeper {
     }
 
     fn handle(&mut self, event: &NodeEvent) {
-        let (NodeEvent::Ready(address) | NodeEvent::Draining(address) | NodeEvent::Gone(address)) = event;
-        // One that is gone may still have requests when another begins at its address.
-        let mut there = self.borrowed.iter_mut().filter(|node| node.state != State::Gone);
-        let known = there.find(|node| node.address == *address);
-        match (event, known) {
-            (NodeEvent::Ready(_), Some(node)) => {
-                node.state = State::Serving;
-                self.upstream.drain(node.id, false);
-            }
-            (NodeEvent::Ready(address), None) => match self.upstream.add_node(address) {
-                Ok(id) => {
-                    tracing::info!(node = %address, "a node serves");
-                    let (address, state) = (address.clone(), State::Serving);
-                    self.borrowed.push(Borrowed { address, id, state, is_down: false });
+        match event {
+            NodeEvent::Ready(address) => {
+                if let Err(why) = self.borrowed.serve(address) {
+                    tracing::error!(node = %address, "a node cannot be used: {why}");
                 }
-                Err(why) => tracing::error!(node = %address, "a node cannot be used: {why}"),
-            },
-            (NodeEvent::Draining(_), Some(node)) => {
-                node.state = State::Draining;
-                self.upstream.drain(node.id, true);
             }
-            (NodeEvent::Gone(_), Some(node)) => {
-                node.state = State::Gone;
-                self.upstream.drain(node.id, true);
-            }
-            (NodeEvent::Draining(_) | NodeEvent::Gone(_), None) => {}
+            NodeEvent::Draining(address) => self.borrowed.drain(address),
+            NodeEvent::Gone(address) => self.borrowed.end(address),
         }
     }
 
     /// Lets nodes go that drain and have nothing left, and says to the provider what it is to know of them.
     /// `say` returns whether that was taken: there is room for more words than there can be nodes.
     fn look(&mut self, mut say: impl FnMut(NodeWord) -> bool) {
-        let upstream = &self.upstream;
-        self.borrowed.retain(|node| {
-            if node.state == State::Serving || !upstream.remove_node(node.id) {
-                return true;
-            }
-            if node.state == State::Draining {
-                tracing::info!(node = %node.address, "a node is given back");
-                say(NodeWord::Empty(node.address.clone()));
-            }
-            false
-        });
+        for address in self.borrowed.let_go() {
+            tracing::info!(node = %address, "a node is given back");
+            say(NodeWord::Empty(address));
+        }
         let nodes = self.upstream.view();
-        for node in self.borrowed.iter_mut().filter(|node| node.state == State::Serving) {
+        for node in self.borrowed.serving_mut() {
             let Some(seen) = nodes.iter().find(|seen| seen.node == node.id) else { continue };
             let is_down = matches!(seen.status, "down" | "ejected");
             let word = if is_down { NodeWord::Down } else { NodeWord::Up };
@@ -193,7 +154,7 @@ impl Keeper {
                 nodes.iter().filter(|node| node.status == "down" && node.for_the_last >= LOST_AFTER);
             lost.any(|node| node.node == id)
         };
-        let node = self.borrowed.iter().find(|node| node.state == State::Serving && is_lost(node.id))?;
+        let node = self.borrowed.serving().find(|node| is_lost(node.id))?;
         self.lost = Some(std::time::Instant::now());
         Some(NodeWord::Lost(node.address.clone()))
     }
@@ -202,9 +163,8 @@ impl Keeper {
         let (now, view) = (self.now(), provided.view.borrow().clone());
         let nodes = self.upstream.view();
         let serving: Vec<_> = nodes.iter().filter(|node| node.status != "draining").collect();
-        let is_borrowed = |id: NodeId| self.borrowed.iter().any(|node| node.id == id);
         let picked = |of_borrowed: bool| {
-            let nodes = nodes.iter().filter(|node| !of_borrowed || is_borrowed(node.node));
+            let nodes = nodes.iter().filter(|node| !of_borrowed || self.borrowed.has(node.node));
             nodes.map(|node| (node.node, node.picked)).collect::<Vec<_>>()
         };
         let seen = ScalingSeen {

@@ -32,6 +32,18 @@ pub(super) const UPSTREAM: Section = Section {
             "How a node is chosen among several. \"reported\" and \"paper\" need [upstream.load_reports], and go by shares while a node has no recent report.",
         ),
         key(
+            "affinity",
+            Text,
+            Unset { means: "any node will do", example: "\"JSESSIONID\"" },
+            "Name of the application's session cookie, where a session must stay at the node that began it: see docs/nodes.md.",
+        ),
+        key(
+            "affinity_idle",
+            Time(SECOND, 30 * DAY),
+            Is("\"30m\""),
+            "With affinity: how long a session may be silent until its node is forgotten. As long as the application keeps sessions (Tomcat: 30 minutes).",
+        ),
+        key(
             "on_client_disconnect",
             Word(OnClientDisconnect::CHOICES),
             Unset {

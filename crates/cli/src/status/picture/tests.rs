@@ -126,6 +126,8 @@ fn state() -> State {
             ejected_for_seconds: None,
             in_flight: 3,
             share: 1.0,
+            sessions: None,
+            released_sessions: None,
             picked: 100,
             failures_in_a_row: 0,
             connections: 5,

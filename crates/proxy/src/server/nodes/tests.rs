@@ -6,7 +6,7 @@ use crate::telemetry::Telemetry;
 use std::future::ready;
 use suimon_cluster::{Wires, begin};
 use suimon_params::Params;
-use suimon_params::upstream::UpstreamParams;
+use suimon_params::upstream::{NodeParams, UpstreamParams};
 use suimon_upstream::NodeReportView;
 use tokio::sync::oneshot;
 
@@ -61,7 +61,7 @@ fn keeper(law: ScalingLaw) -> Keeper {
         has_begun: true,
         meter: ScalingMeter::new(1.0),
         began: std::time::Instant::now(),
-        borrowed: vec![],
+        borrowed: Roster::new(backend.upstream(PoolId(0)).clone()),
         lost: None,
         last: None,
         stay: 0,
