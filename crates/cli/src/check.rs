@@ -4,6 +4,7 @@
 use crate::args::Check;
 use crate::exit::Exit;
 use crate::file_kind::FileKind;
+use crate::found_nodes;
 use crate::serve::{logging, state_files};
 use crate::summary;
 use serde_json::{Value, json};
@@ -84,7 +85,12 @@ fn settings(name: &str, text: &str) -> Result<Settings, Faults> {
 
 fn summary_of(found: &Found) -> Vec<(&'static str, String)> {
     match found {
-        Found::Settings(settings) => summary::of_settings(settings),
+        Found::Settings(settings) => {
+            let mut lines = summary::of_settings(settings);
+            let discovery = &settings.proxy.node_discovery;
+            lines.extend(discovery.as_ref().map(|discovery| ("found now", found_nodes::now(discovery))));
+            lines
+        }
         Found::Journeys(workload) => summary::of_workload(workload),
         Found::Scenario(scenario) => summary::of_scenario(scenario),
     }

@@ -12,6 +12,7 @@ mod demo;
 mod exit;
 mod fetch;
 mod file_kind;
+mod found_nodes;
 mod interrupt;
 mod local_time;
 mod numbers;

@@ -99,6 +99,7 @@ fn settings(args: &Serve, text: Option<&str>) -> Result<Settings, Faults> {
             }
         }
         (settings.proxy.upstream.nodes, settings.proxy.upstream.workers) = (nodes, None);
+        settings.proxy.node_discovery = None;
     }
     if let Some(address) = args.listen {
         settings.proxy.listen.plain = Some(address);
@@ -288,6 +289,7 @@ async fn look_at_nodes(nodes: Vec<NodeParams>) {
         let look = async {
             match &node.address {
                 NodeAddress::Tcp { host, port } => TcpStream::connect((host.as_str(), *port)).await.map(drop),
+                NodeAddress::Found { address, .. } => TcpStream::connect(address).await.map(drop),
                 NodeAddress::Unix(path) => UnixStream::connect(path).await.map(drop),
                 // The gateway starts them itself.
                 NodeAddress::Workers(_) => Ok(()),

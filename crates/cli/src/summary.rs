@@ -1,5 +1,6 @@
 //! What would run, in a few lines for people.
 
+use crate::found_nodes;
 use crate::numbers::rate;
 use std::time::Duration;
 use suimon_control::{RouteLawKind, SessionLawKind};
@@ -59,6 +60,7 @@ pub(crate) fn of_settings(settings: &Settings) -> Lines {
     let mut lines = Lines::new();
     lines.push(("clients", clients(settings)));
     let mut nodes: Vec<String> = proxy.upstream.nodes.iter().map(ToString::to_string).collect();
+    nodes.extend(proxy.node_discovery.as_ref().map(found_nodes::place));
     nodes.extend(proxy.nodes.as_ref().map(come_and_go));
     let is_cgi = |workers: &WorkersNodeParams| workers.pool.kind == WorkerKind::Cgi;
     let default = if proxy.upstream.workers.as_ref().is_some_and(is_cgi) {

@@ -29,6 +29,9 @@ async fn is_ready(node: &NodeParams, path: Option<&str>) -> Option<()> {
         NodeAddress::Tcp { host, port } => {
             ask(TcpStream::connect((host.as_str(), *port)).await.ok()?, path, &authority).await
         }
+        NodeAddress::Found { address, .. } => {
+            ask(TcpStream::connect(address).await.ok()?, path, &authority).await
+        }
         NodeAddress::Unix(path_of_socket) => {
             ask(UnixStream::connect(path_of_socket).await.ok()?, path, &authority).await
         }

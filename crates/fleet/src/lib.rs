@@ -1,5 +1,5 @@
 //! Which node a request goes to: in-flight counts, health, ejection; how many nodes there should be
-//! ([`scaling`]), and the life of those that are borrowed ([`lifecycle`]); what nodes tell of their load ([`told`]); and the resident workers of a pool ([`workers`]).
+//! ([`scaling`]), and the life of those that are borrowed ([`lifecycle`]); what nodes tell of their load ([`told`]); those that are found ([`discovery`]); and the resident workers of a pool ([`workers`]).
 //!
 //! One machine that is told the time. It holds a bounded table of nodes and returns, for each
 //! request, a node and the reason for it. It asks for checks of nodes and takes their results, and
@@ -39,6 +39,7 @@
 
 mod affinity;
 mod api;
+pub mod discovery;
 mod ejection;
 mod fleet;
 mod health;

@@ -3,11 +3,13 @@
 //!
 //! The reader of settings fills these in. Nothing here opens, reads or binds anything.
 
+pub mod discovery;
 pub mod kubernetes;
 pub mod nodes;
 pub mod pool;
 pub mod upstream;
 
+use discovery::DiscoveryParams;
 use nodes::NodesParams;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -56,6 +58,8 @@ pub struct Params {
     pub pools: Vec<UpstreamParams>,
     /// The nodes that come and go. `None`: there are only those of [`Params::upstream`].
     pub nodes: Option<NodesParams>,
+    /// Where other nodes of [`Params::upstream`] are found. `None`: nowhere.
+    pub node_discovery: Option<DiscoveryParams>,
     /// The gate's own parameters.
     pub gate: suimon_gate::Params,
     /// The file in which what was learned outlives the process. `None`: it does not.
@@ -98,6 +102,7 @@ impl Params {
             upstream,
             pools,
             nodes,
+            node_discovery,
             spool,
             lease,
             learned_file,
@@ -131,6 +136,7 @@ impl Params {
             upstream,
             pools,
             nodes,
+            node_discovery,
             spool,
             lease: LeaseParams { secure: wanted.lease.secure, issued: wanted.lease.issued, ..lease },
             learned_file,

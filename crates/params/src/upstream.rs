@@ -107,6 +107,13 @@ pub enum NodeAddress {
         /// The port.
         port: u16,
     },
+    /// A TCP port of one of the addresses of a name.
+    Found {
+        /// The name.
+        name: Arc<str>,
+        /// Address and port.
+        address: SocketAddr,
+    },
     /// A Unix socket of this machine, by its absolute path.
     Unix(PathBuf),
     /// Wherever the workers of this pool do.
@@ -331,6 +338,7 @@ impl NodeParams {
         match &self.address {
             NodeAddress::Tcp { host, port } if host.contains(':') => format!("[{host}]:{port}"),
             NodeAddress::Tcp { host, port } => format!("{host}:{port}"),
+            NodeAddress::Found { name, address } => format!("{name}:{}", address.port()),
             NodeAddress::Unix(_) | NodeAddress::Workers(_) => LOCAL_HOST.to_owned(),
         }
     }
@@ -339,6 +347,7 @@ impl NodeParams {
     pub fn host(&self) -> &str {
         match &self.address {
             NodeAddress::Tcp { host, .. } => host,
+            NodeAddress::Found { name, .. } => name,
             NodeAddress::Unix(_) | NodeAddress::Workers(_) => LOCAL_HOST,
         }
     }
@@ -355,6 +364,7 @@ impl fmt::Display for NodeParams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.address {
             NodeAddress::Tcp { .. } => write!(f, "{}://{}", self.scheme.name(), self.authority()),
+            NodeAddress::Found { address, .. } => write!(f, "{}://{address}", self.scheme.name()),
             NodeAddress::Unix(path) if self.scheme == Scheme::FastCgi => {
                 write!(f, "fastcgi:{}", path.display())
             }

@@ -140,7 +140,7 @@ fn filled(params: &CommandParams, socket: &Path, address: &NodeAddress) -> Comma
     let path = socket.to_string_lossy();
     let port = match address {
         NodeAddress::Tcp { port, .. } => port.to_string(),
-        NodeAddress::Unix(_) | NodeAddress::Workers(_) => String::new(),
+        NodeAddress::Found { .. } | NodeAddress::Unix(_) | NodeAddress::Workers(_) => String::new(),
     };
     let fill = |word: &String| word.replace(SOCKET_WORD, &path).replace(PORT_WORD, &port);
     let mut words: Vec<OsString> = vec![params.program.clone().into()];

@@ -82,7 +82,7 @@ async fn is_ready(address: Arc<NodeAddress>, _check: WorkerCheck) -> bool {
     match &*address {
         NodeAddress::Unix(socket) => ready_file(socket).exists(),
         NodeAddress::Tcp { host, port } => TcpStream::connect((host.as_str(), *port)).is_ok(),
-        NodeAddress::Workers(_) => panic!("a worker has an address"),
+        NodeAddress::Found { .. } | NodeAddress::Workers(_) => panic!("a worker has an address"),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The proxy as a whole: bound, run, looked at, drained.
 
+mod found;
 mod kept;
 mod learned;
 mod lines;
@@ -19,6 +20,7 @@ use crate::gateway::Gateway;
 use crate::nodes_report::NodesReport;
 use crate::pipeline::{Core, Parts};
 use crate::telemetry::{LearnedView, Telemetry, View};
+use found::Follower;
 use kept::{LineStore, restore_lines};
 use learned::{LearnedStore, LearnedWorkers, StartedWith, recall};
 use sharing::Sharer;
@@ -110,6 +112,7 @@ impl Server {
             }
             note("upstream", Upstream::new(upstream.clone()).map(drop).map_err(StartError::Params));
         }
+        note("upstream.nodes_file", found::check(params).map_err(StartError::Params));
         let tls = params.listen.tls.as_ref();
         note("listen.tls.cert", tls.map(Certificate::load).transpose().map(drop).map_err(StartError::Tls));
         refused
@@ -331,6 +334,12 @@ impl Server {
                 background.spawn(workers::tell_gate(Arc::clone(&backend), id));
                 background.spawn(workers::keep_size(Arc::clone(&backend), id, params, learned));
             }
+        }
+        if let Some(params) = &core.params().node_discovery {
+            // Whoever comes first finds nodes there, if there are any.
+            let follower = Follower::begin(backend.upstream(PoolId(0)), params).await;
+            let mut ended = ended.clone();
+            upstreams.spawn(follower.run(async move { _ = ended.changed().await }));
         }
         if let Some(params) = core.params().nodes.clone() {
             let provider = suimon_cluster::provider(&params);

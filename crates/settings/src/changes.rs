@@ -222,6 +222,11 @@ mod tests {
             ("gate.paper_session", _) => ("[gate]\nsession_law = \"paper\"\n", ""),
             ("degradation", _) => (SERVICE, ""),
             ("nodes", "count") => ("", "law = \"fixed\"\n"),
+            ("upstream", "discover") => ("", "nodes = [\"http://shop.internal\"]\n"),
+            ("upstream", "discover_every") => {
+                ("", "nodes = [\"http://shop.internal\"]\ndiscover = \"dns\"\n")
+            }
+            ("upstream", "drain_within") => ("", "nodes_file = \"/etc/suimon/nodes\"\n"),
             ("upstream", "affinity_idle") => ("", "affinity = \"JSESSIONID\"\n"),
             ("upstream", "balance") => ("[upstream.load_reports]\norca = true\n", ""),
             // Somebody takes the other requests.

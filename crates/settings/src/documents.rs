@@ -139,7 +139,7 @@ mod tests {
     }
 
     /// What is said of nodes, and so not where workers of a pool take all requests.
-    const OF_NODES: &[&str] = &["affinity"];
+    const OF_NODES: &[&str] = &["affinity", "nodes_file"];
 
     #[test]
     fn the_example_file_is_right_with_everything_switched_on() {

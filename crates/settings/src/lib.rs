@@ -12,6 +12,7 @@
 //! - [`Faults`]: everything that is wrong with what was read.
 
 mod changes;
+mod discovery;
 mod documents;
 pub mod duration;
 pub mod faults;

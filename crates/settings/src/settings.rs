@@ -15,6 +15,7 @@ use std::time::Duration;
 use suimon_control::{PaperRouteParams, PaperSessionParams, RouteLawKind, SessionLawKind};
 use suimon_gate::{KindMode, KindParams, QueueOrder, RouteMode};
 use suimon_model::Limit;
+use suimon_params::discovery::DiscoveryParams;
 use suimon_params::pool::WorkerKind;
 use suimon_params::upstream::{
     AffinityParams, Balance, EjectionParams, FastCgiParams, HealthParams, LoadReportParams, Mapping,
@@ -142,12 +143,13 @@ fn proxy(sections: &Sections, lease_keys: &StatePath, faults: &mut Faults) -> su
     let mut routes = routes(sections, faults);
     let services = services(sections, &mut routes, faults);
     routes.pools = crate::pool::routes(sections, &routes.declared, faults);
-    let (upstream, pools) = upstreams(sections, faults);
+    let (upstream, pools, node_discovery) = upstreams(sections, faults);
     let nodes = crate::nodes::nodes(sections, upstream.nodes.len(), faults);
     suimon_params::Params {
         upstream,
         pools,
         nodes,
+        node_discovery,
         listen: Listen {
             plain: listen.address("http"),
             tls: sections.optional("listen.tls").and_then(listen_tls),
@@ -505,26 +507,41 @@ fn session_law(sections: &Sections, faults: &mut Faults) -> SessionLawKind {
     }
 }
 
-/// Returns the way to the application, and those to pools that take some routes.
-fn upstreams(sections: &Sections, faults: &mut Faults) -> (UpstreamParams, Vec<UpstreamParams>) {
+/// Returns the way to the application, those to pools that take some routes, and where other nodes are
+/// found.
+fn upstreams(
+    sections: &Sections,
+    faults: &mut Faults,
+) -> (UpstreamParams, Vec<UpstreamParams>, Option<DiscoveryParams>) {
     let cores = sections.once("gate").given_count("cores");
     let cores = cores
         .map_or_else(cores_here, |cores| u32::try_from(cores).expect("the schema's range ends within u32"));
     let pools = crate::pool::pools(sections, cores, faults);
-    let nodes = upstream_of_nodes(sections, faults);
+    let (nodes, discovery) = upstream_of_nodes(sections, faults);
     let of_routes = pools.of_routes.into_iter().map(|workers| with_workers(sections, &nodes, workers));
     let of_routes = of_routes.collect();
-    let rest = match pools.rest {
+    match pools.rest {
         Some(workers) => {
-            if let Some(AffinityParams { cookie, .. }) = &nodes.affinity {
-                let allowed = "left out where a [[pool]] takes all requests: its workers are no nodes";
-                faults.value("upstream.affinity", format!("{cookie:?}"), allowed);
-            }
-            with_workers(sections, &nodes, workers)
+            no_nodes(sections.once("upstream"), faults);
+            (with_workers(sections, &nodes, workers), of_routes, None)
         }
-        None => UpstreamParams { fastcgi: fastcgi(sections, &nodes.nodes, None, faults), ..nodes },
-    };
-    (rest, of_routes)
+        None => {
+            let fastcgi = fastcgi(sections, &nodes.nodes, None, faults);
+            (UpstreamParams { fastcgi, ..nodes }, of_routes, discovery)
+        }
+    }
+}
+
+/// Notes what is said of nodes where workers of a pool take all requests.
+fn no_nodes(values: &Values, faults: &mut Faults) {
+    let given = [
+        ("upstream.affinity", values.given_text("affinity").map(|name| format!("{name:?}"))),
+        ("upstream.nodes_file", values.given_path("nodes_file").map(|path| format!("{path:?}"))),
+    ];
+    for (key, seen) in given.into_iter().filter_map(|(key, seen)| Some((key, seen?))) {
+        let allowed = "left out where a [[pool]] takes all requests: its workers are no nodes";
+        faults.value(key, seen, allowed);
+    }
 }
 
 /// Returns the way to a pool: as to nodes, but for these.
@@ -555,13 +572,13 @@ fn with_workers(
     }
 }
 
-fn upstream_of_nodes(sections: &Sections, faults: &mut Faults) -> UpstreamParams {
+fn upstream_of_nodes(sections: &Sections, faults: &mut Faults) -> (UpstreamParams, Option<DiscoveryParams>) {
     let values = sections.once("upstream");
     let (health, ejection, tls) =
         (sections.once("upstream.health"), sections.once("upstream.ejection"), sections.once("upstream.tls"));
     let timeouts = sections.once("timeouts");
     let protocol = values.choice("protocol", Protocol::of);
-    let come = crate::nodes::come(sections);
+    let come = crate::nodes::come(sections) || values.given_path("nodes_file").is_some();
     let mut nodes = values.nodes("nodes");
     if come && !values.is_given("nodes") {
         nodes.clear();
@@ -577,6 +594,7 @@ fn upstream_of_nodes(sections: &Sections, faults: &mut Faults) -> UpstreamParams
     for node in &mut nodes {
         node.protocol = protocol;
     }
+    let discovery = crate::discovery::discovery(sections, &mut nodes, protocol, faults);
     let ejection = EjectionParams {
         after: ejection.small("after"),
         base: ejection.time("base"),
@@ -594,7 +612,7 @@ fn upstream_of_nodes(sections: &Sections, faults: &mut Faults) -> UpstreamParams
         faults.value("upstream.health.timeout", seen_time(timeout), allowed);
     }
     let (balance, load_reports) = load_reports(sections, faults);
-    UpstreamParams {
+    let upstream = UpstreamParams {
         balance,
         affinity: affinity(values, faults),
         load_reports,
@@ -622,9 +640,10 @@ fn upstream_of_nodes(sections: &Sections, faults: &mut Faults) -> UpstreamParams
         fastcgi: None,
         workers: None,
         nodes,
-        grows: come,
+        grows: come || discovery.is_some(),
         seed: sections.once("gate").count("seed"),
-    }
+    };
+    (upstream, discovery)
 }
 
 /// Returns how sessions of the application stay at their nodes.

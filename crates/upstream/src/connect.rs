@@ -125,6 +125,7 @@ impl Connector {
             NodeAddress::Tcp { host, port } => {
                 TcpStream::connect((host.as_str(), *port)).await.map_err(refused)?
             }
+            NodeAddress::Found { address, .. } => TcpStream::connect(address).await.map_err(refused)?,
             NodeAddress::Unix(path) => {
                 return unix(path).await.map(Stream::Unix).map_err(refused);
             }

@@ -230,6 +230,14 @@ impl Upstream {
         self.shared.tell_changes();
     }
 
+    /// Says whether a node could be used, but for its number.
+    ///
+    /// # Errors
+    /// A sentence: an address that cannot be used.
+    pub fn check_node(&self, node: &NodeParams) -> Result<(), String> {
+        Node::new(NodeId(0), self.shared.origin, node, &self.shared.params).map(drop)
+    }
+
     /// Takes in a node that serves from now on, and returns its id.
     ///
     /// # Errors

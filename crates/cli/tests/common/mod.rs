@@ -139,7 +139,12 @@ impl Gateway {
     pub fn start(args: &[&str]) -> Gateway {
         let mut all = vec!["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
         all.extend(args);
-        let process = Running::start(&all);
+        Gateway::of(suimon(&all))
+    }
+
+    /// Starts the gateway that a command is.
+    pub fn of(command: Command) -> Gateway {
+        let process = Running::of(command);
         let clients = address_in(&process.wait_out("  clients "));
         let admin = address_in(&process.wait_out("  operator "));
         Gateway { process, clients, admin }

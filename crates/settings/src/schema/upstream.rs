@@ -6,6 +6,7 @@ use crate::shape::Shape::{
     AddressOrOff, Count, Flag, Host, List, Node, Path, Size, Text, Time, UrlPath, Word,
 };
 use suimon_params::OnClientDisconnect;
+use suimon_params::discovery::Discover;
 use suimon_params::upstream::{Balance, Protocol};
 
 pub(super) const UPSTREAM: Section = Section {
@@ -18,6 +19,30 @@ pub(super) const UPSTREAM: Section = Section {
             List(&Node, suimon_params::upstream::NODES_MAX),
             Is("[\"http://127.0.0.1:8080\"]"),
             "Upstream servers of the application. A route's concurrency limit is for all of them together. Those with fastcgi: also need [upstream.fastcgi].",
+        ),
+        key(
+            "discover",
+            Word(Discover::CHOICES),
+            Is("\"off\""),
+            "Whether host names in nodes are looked up again while running: see docs/nodes.md.",
+        ),
+        key(
+            "discover_every",
+            Time(SECOND, HOUR),
+            Is("\"30s\""),
+            "With discover = \"dns\": time from one lookup to the next.",
+        ),
+        key(
+            "nodes_file",
+            Path,
+            Unset { means: "nodes are those of nodes", example: "\"/etc/suimon/nodes\"" },
+            "A file with the address of a node in each line, read again when it changes. Those of nodes, if it is given, stay beside them.",
+        ),
+        key(
+            "drain_within",
+            Time(0, DAY),
+            Is("\"60s\""),
+            "With discover or nodes_file: how long a node that is found no longer keeps its sessions (affinity). Its requests are answered in any case.",
         ),
         key(
             "protocol",
