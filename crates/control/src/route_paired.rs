@@ -29,6 +29,7 @@
 
 mod backoff;
 mod knowledge;
+mod nodes;
 mod route;
 mod shares;
 mod slow_start;
@@ -96,6 +97,8 @@ const INFLATED: f64 = 3.0;
 #[derive(Clone, Debug)]
 pub struct Paired {
     cores: u32,
+    /// What they are the rounding of, where nodes have come or gone.
+    cores_exact: f64,
     patience: f64,
     routes: Vec<Route>,
     /// Until when the application is assumed to have fewer cores than configured.
@@ -116,6 +119,7 @@ pub struct Paired {
 
 suimon_model::saved_struct!(Paired {
     cores,
+    cores_exact,
     doubted_until,
     patience,
     routes,
@@ -133,6 +137,7 @@ impl Paired {
         let cores = cores.max(1);
         Paired {
             cores,
+            cores_exact: f64::from(cores),
             doubted_until: None,
             patience: 60.0,
             routes: vec![],
@@ -317,15 +322,7 @@ impl RouteLaw for Paired {
     }
 
     fn scale(&mut self, now: Instant, ratio: f64, out: &mut Vec<Record>) {
-        let scaled = |count: u32| ((f64::from(count) * ratio).round() as u32).clamp(1, LIMIT_MAX);
-        self.cores = scaled(self.cores);
-        self.trial = None;
-        for (index, route) in self.routes.iter_mut().enumerate().filter(|(_, route)| route.learns) {
-            route.scale(ratio);
-            route.base = scaled(route.base);
-            let signals = Signals::none().with("nodes_ratio", ratio);
-            route.publish(now, RouteId(index as u32), route.base, Reason::Nodes, signals, out);
-        }
+        self.follow_nodes(now, ratio, out);
     }
 
     fn set_tries(&mut self, route: RouteId, tries: bool) {

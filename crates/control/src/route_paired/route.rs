@@ -74,6 +74,8 @@ pub(super) struct Route {
     pub(super) limit: u32,
     /// The limit believed best so far.
     pub(super) base: u32,
+    /// What it is the rounding of, where nodes have come or gone since it was found.
+    pub(super) base_exact: f64,
     pub(super) up: bool,
     pub(super) step: f64,
     pub(super) cooldown_until: Instant,
@@ -149,6 +151,7 @@ suimon_model::saved_struct!(Route {
     tries,
     limit,
     base,
+    base_exact,
     up,
     step,
     cooldown_until,
@@ -229,6 +232,7 @@ impl Route {
             tries: true,
             limit,
             base: limit,
+            base_exact: f64::from(limit),
             up: true,
             step: STEP_MAX,
             cooldown_until: Instant::ORIGIN,
@@ -341,7 +345,6 @@ impl Route {
         (probe != self.base && (self.up == (probe > self.base))).then_some(probe)
     }
 
-    /// Takes note that `limit` was much worse than the base.
     /// Takes note that the application has `ratio` times the nodes it had. What limits were good or bad
     /// then, and what was done under them, says nothing any more.
     pub(super) fn scale(&mut self, ratio: f64) {
@@ -352,6 +355,7 @@ impl Route {
         (self.drifts, self.binding_ticks, self.failures_at_smallest) = (0, 0, 0);
     }
 
+    /// Takes note that `limit` was much worse than the base.
     pub(super) fn mark_known_bad(&mut self, now: Instant, limit: u32) {
         self.mark_known_bad_for(now, limit, KNOWN_BAD_SERVICES);
     }

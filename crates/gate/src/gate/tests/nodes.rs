@@ -31,6 +31,19 @@ fn each_node_has_as_many_requests_as_before() {
 }
 
 #[test]
+fn nodes_that_go_and_come_back_leave_nothing_behind() {
+    let (mut gate, route) = waited_for(100);
+    let limit = gate.limit(route).unwrap();
+    // Far fewer than there are nodes, so that no node can have its part.
+    for (second, numbers) in (1..).map(f64::from).zip([[64, 1], [1, 64], [64, 3], [3, 2], [2, 1], [1, 64]]) {
+        gate.handle_nodes(at(second), numbers[0], numbers[1]);
+    }
+    assert_eq!(gate.limit(route), Some(limit));
+    let next = gate.declare_route(at(9.0), RouteMode::Enforce);
+    assert_eq!(gate.limit(next), Some(limit), "as many cores as in the beginning");
+}
+
+#[test]
 fn nodes_that_are_all_gone_or_as_many_as_before_say_nothing() {
     let (mut gate, route) = waited_for(100);
     let before = (gate.limit(route), gate.trace());
