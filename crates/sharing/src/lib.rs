@@ -12,7 +12,9 @@
 //! | `split` | slots and portions by demand, and what may be taken of them now |
 //! | `hash` | which gateway learns |
 //! | `member` | what is known of the others, and what each ended since |
-//! | `numbers` | numbers of a line in one order, and up to where they are called |
+//! | `numbers` | numbers of a line in one order |
+//! | `mark` | up to which of them is called |
+//! | `unseen` | what was last known of gateways that are not heard of |
 //! | `machine` | one gateway: exchanges, phases, its part |
 //!
 //! *Bound of over-admission*, at every moment, of a route with the limit L shared by N gateways:
@@ -32,14 +34,17 @@
 
 mod hash;
 mod machine;
+mod mark;
 mod member;
 mod numbers;
 mod record;
 pub mod split;
+mod unseen;
 
 pub use hash::{key_of, learner};
 pub use machine::{Exchange, KindPart, Params, Part, Phase, RoutePart, Seen, Sharing};
-pub use numbers::{Allotment, Block, Numbers, called_mark};
+pub use mark::{Lanes, Mark};
+pub use numbers::{Allotment, Block, Numbers};
 pub use record::{
     Ended, GatewayId, KIND_RECORDS_MAX, KindRecord, KindReport, LaneRecord, PEOPLE_MAX, ROUTE_RECORDS_MAX,
     Record, Report, RouteRecord, RouteReport,

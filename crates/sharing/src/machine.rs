@@ -2,8 +2,8 @@
 
 use crate::hash::limit_learner;
 use crate::member::Member;
-use crate::numbers::called_mark;
 use crate::split::{self, Claim};
+use crate::unseen::Unseen;
 use crate::{
     EXPIRY_PERIODS, Ended, GATEWAYS_MAX, GatewayId, KindRecord, LaneRecord, MEMBERSHIP_SECONDS, Record,
     Report, RouteRecord, RouteReport, learner,
@@ -129,18 +129,12 @@ pub struct KindPart {
     pub waiting_elsewhere: u32,
     /// ... and sessions under way there.
     pub active_elsewhere: u32,
-    /// The line's lanes at the other gateways.
+    /// The line's lanes at the other gateways, ...
     pub lanes_elsewhere: Vec<LaneRecord>,
-}
-
-impl KindPart {
-    /// Returns the number up to which `own`, a lane of this gateway, is called, so that `wanted` are
-    /// expected at all gateways together; `shown_up`: the share of those called that comes, above 0.
-    pub fn called(&self, own: &LaneRecord, wanted: f64, shown_up: f64) -> u64 {
-        let others = self.lanes_elsewhere.iter().filter(|lane| lane.lane == own.lane);
-        let lanes: Vec<&LaneRecord> = others.chain([own]).collect();
-        called_mark(&lanes, wanted, shown_up)
-    }
+    /// ... and as they last were at those that were heard of recently and are not now.
+    pub lanes_unseen: Vec<LaneRecord>,
+    /// The share of those to be called that this gateway sees to: 1, or what it is alone.
+    pub calls: f64,
 }
 
 /// What is in force here of one route.
@@ -188,6 +182,8 @@ pub struct Sharing {
     paces: BTreeMap<u64, (f64, f64)>,
     /// The live ones, this gateway included.
     members: BTreeMap<GatewayId, Member>,
+    /// Those that were, until recently.
+    unseen: Unseen,
     /// What ended elsewhere since the last part.
     ended: BTreeMap<u64, Ended>,
     exchanged: Option<Instant>,
@@ -207,6 +203,7 @@ impl Sharing {
             portions: BTreeMap::new(),
             paces: BTreeMap::new(),
             members: BTreeMap::new(),
+            unseen: Unseen::default(),
             ended: BTreeMap::new(),
             exchanged: None,
             has_failed: false,
@@ -269,6 +266,9 @@ impl Sharing {
             }
             live.insert(member, known);
         }
+        let gone = self.members.iter().filter(|(id, _)| **id != self.params.me);
+        let gone = gone.map(|(id, member)| (*id, &member.record));
+        self.unseen.handle_exchange(now, after_gap, gone, |id| live.contains_key(&id));
         self.members = live;
         self.exchanged = Some(now);
         self.has_failed = false;
@@ -439,6 +439,8 @@ impl Sharing {
             waiting_elsewhere: elsewhere().fold(0, |sum, kind| sum.saturating_add(kind.waiting)),
             active_elsewhere: elsewhere().fold(0, |sum, kind| sum.saturating_add(kind.active)),
             lanes_elsewhere: elsewhere().flat_map(|kind| kind.lanes.clone()).collect(),
+            lanes_unseen: self.unseen.lanes(key).cloned().collect(),
+            calls: 1.0,
         };
         self.portions.insert(key, portion);
         match pace {
@@ -488,6 +490,12 @@ impl Sharing {
                 waiting_elsewhere: kind.waiting.saturating_mul(others),
                 active_elsewhere: kind.active.saturating_mul(others),
                 lanes_elsewhere: vec![],
+                lanes_unseen: self
+                    .lanes_elsewhere(kind.key)
+                    .chain(self.unseen.lanes(kind.key))
+                    .cloned()
+                    .collect(),
+                calls: portion,
             }
         });
         let kinds = kinds.collect();

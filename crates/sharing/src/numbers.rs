@@ -12,9 +12,6 @@
 //!
 //! The same cells serve where a block is drawn before the next one comes: those visitors stand behind
 //! others who come in the next moments.
-//!
-//! People are called up to one mark: the same at every gateway, as all compute it from the same
-//! records.
 
 use crate::{GatewayId, LaneRecord};
 use suimon_model::Instant;
@@ -152,38 +149,6 @@ impl Allotment {
             false => Some(cell + self.stride),
         }
     }
-}
-
-/// Returns the number up to which a lane is called, so that `wanted` of those called are expected
-/// at all gateways together, of whom the share `shown_up` of those called comes; at least the
-/// highest mark of `lanes`.
-pub fn called_mark(lanes: &[&LaneRecord], wanted: f64, shown_up: f64) -> u64 {
-    let called = lanes.iter().map(|lane| lane.called).max().unwrap_or(0);
-    let expected: f64 = lanes.iter().map(|lane| lane.expected).sum();
-    // Of those before the mark who were not called where they are, all are called first.
-    let behind: u64 = lanes.iter().map(|lane| people_before(lane, called)).sum();
-    let missing = ((wanted - expected) / shown_up).ceil() - behind as f64;
-    if missing.is_nan() || missing < 1.0 {
-        return called;
-    }
-    let missing = missing as u64 + behind;
-    // The least of the points of all lanes up to which there are enough.
-    let mut points: Vec<u64> =
-        lanes.iter().flat_map(|lane| &lane.people).map(|(number, _)| *number).collect();
-    points.sort_unstable();
-    let count = |number: u64| lanes.iter().map(|lane| people_before(lane, number)).sum::<u64>();
-    let place = points.partition_point(|number| count(*number) < missing);
-    match points.get(place) {
-        Some(number) => called.max(*number),
-        None => called.max(lanes.iter().map(|lane| lane.next).max().unwrap_or(0)),
-    }
-}
-
-/// Returns how many of those not called where they are stand before `number`: at a point exactly,
-/// between two the lower.
-fn people_before(lane: &LaneRecord, number: u64) -> u64 {
-    let behind = lane.people.partition_point(|(point, _)| *point <= number);
-    behind.checked_sub(1).map_or(0, |last| lane.people[last].1)
 }
 
 #[cfg(test)]

@@ -140,7 +140,7 @@ impl Gate {
             state.shared = Some(kind.clone());
             let rate = kind.pace.or_else(|| state.law.pace()).map(|(rate, _)| rate);
             if let Some(line) = &mut state.line {
-                line.handle_elsewhere(kind.lanes_elsewhere.clone(), rate, kind.portion);
+                line.handle_elsewhere(kind, rate);
             }
             state.look_at_line();
         }

@@ -7,10 +7,16 @@ use super::{AHEAD_MIN, Line, PositionStatus, Wait, lead};
 use crate::lane::{LANES, Lane};
 use crate::numbers::Numbers;
 use crate::shares::Shares;
-use suimon_sharing::{Allotment, LaneRecord, PEOPLE_MAX};
+use suimon_model::Instant;
+use suimon_sharing::{Allotment, KindPart, LaneRecord, Lanes, PEOPLE_MAX};
 
 /// The least portion by which the rate of all is told from that of one.
 const PORTION_MIN: f64 = 0.02;
+/// People of gateways that are not heard of are passed over at so many times the rate of all, and at
+/// one per second at least: all of them will be called elsewhere, or come here before their turn.
+const PASSING: f64 = 2.0;
+/// What may be passed at once is what adds up in this many seconds.
+const PASSING_SECONDS: f64 = 1.0;
 
 /// What is shared of it.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -19,6 +25,9 @@ pub(super) struct SharedLine {
     /// The first number that is not called, by lane.
     marks: [u64; LANES],
     elsewhere: Vec<LaneRecord>,
+    /// People who are not heard of that may be passed now, by lane; and as of when.
+    may_pass: [f64; LANES],
+    counted: Option<Instant>,
 }
 
 impl SharedLine {
@@ -30,6 +39,14 @@ impl SharedLine {
     /// Calls up to the marks.
     pub(super) fn call(&self, lanes: &mut [Numbers; LANES]) {
         lanes.iter_mut().zip(self.marks).for_each(|(numbers, mark)| numbers.call_to(mark));
+    }
+
+    /// Adds up what may be passed, so many per second.
+    fn may_pass(&mut self, now: Instant, per_second: f64) {
+        let per_second = per_second.max(1.0);
+        let passed = self.counted.replace(now).map_or(0.0, |counted| now.secs_since(counted));
+        let most = per_second * PASSING_SECONDS;
+        self.may_pass.iter_mut().for_each(|left| *left = (*left + per_second * passed).min(most));
     }
 
     /// Returns how many of the other gateways' visitors stand before `rank` in `lane`.
@@ -72,34 +89,32 @@ impl Line {
     }
 
     /// Takes note of how the line stands at the other gateways. `rate`: sessions per second that the
-    /// law would admit at all of them together, if it knows; `portion`: of what begins, that begins
-    /// here.
-    pub fn handle_elsewhere(&mut self, elsewhere: Vec<LaneRecord>, rate: Option<f64>, portion: f64) {
-        if self.shared.is_none() {
-            return;
-        }
-        let rate = rate.unwrap_or(self.rate / portion.max(PORTION_MIN));
+    /// law would admit at all of them together, if it knows.
+    pub fn handle_elsewhere(&mut self, part: &KindPart, rate: Option<f64>) {
+        let Some(mut shared) = self.shared.take() else { return };
+        let rate = rate.unwrap_or(self.rate / part.portion.max(PORTION_MIN));
+        shared.may_pass(self.ticked, PASSING * rate);
         let own = self.lane_records();
-        let waits = |lane: Lane| {
-            let all = own.iter().chain(&elsewhere);
-            all.filter(|record| record.lane as usize == lane.index()).any(|record| !record.people.is_empty())
-        };
-        let has: [bool; LANES] = std::array::from_fn(|lane| waits(Lane::ALL[lane]));
+        let heard = || own.iter().chain(&part.lanes_elsewhere);
+        let waits =
+            |lane: usize| heard().any(|record| record.lane as usize == lane && !record.people.is_empty());
+        let has: [bool; LANES] = std::array::from_fn(waits);
         let shares = Shares::new(self.params.weights);
-        for lane in Lane::ALL {
-            let share = shares.share(lane, |other| other == lane || has[other.index()]);
-            let wanted = (lead(self.hold) * self.ready * rate * share).max(AHEAD_MIN);
-            let shown_up = self.lanes[lane.index()].show();
-            let of = |record: &&LaneRecord| record.lane as usize == lane.index();
-            let lanes: Vec<&LaneRecord> = own.iter().chain(&elsewhere).filter(of).collect();
-            let mark = suimon_sharing::called_mark(&lanes, wanted, shown_up);
-            if let Some(shared) = &mut self.shared {
-                shared.marks[lane.index()] = shared.marks[lane.index()].max(mark);
-            }
+        for (lane, here) in Lane::ALL.into_iter().zip(&own) {
+            let (index, share) =
+                (lane.index(), shares.share(lane, |other| other == lane || has[other.index()]));
+            let wanted = (lead(self.hold) * self.ready * rate * share * part.calls).max(AHEAD_MIN);
+            let lanes = Lanes {
+                own: here,
+                others: of_lane(&part.lanes_elsewhere, here.lane),
+                unseen: of_lane(&part.lanes_unseen, here.lane),
+            };
+            let mark = lanes.mark(wanted, self.lanes[index].show(), shared.may_pass[index] as u64);
+            shared.may_pass[index] -= mark.passed as f64;
+            shared.marks[index] = shared.marks[index].max(mark.number);
         }
-        if let Some(shared) = &mut self.shared {
-            shared.elsewhere = elsewhere;
-        }
+        shared.elsewhere.clone_from(&part.lanes_elsewhere);
+        self.shared = Some(shared);
         self.call();
     }
 
@@ -117,6 +132,10 @@ impl Line {
         };
         Lane::ALL.into_iter().map(of).collect()
     }
+}
+
+fn of_lane(records: &[LaneRecord], lane: u32) -> Vec<&LaneRecord> {
+    records.iter().filter(|record| record.lane == lane).collect()
 }
 
 #[cfg(test)]

@@ -264,3 +264,57 @@ impl World {
             || self.gateways[index].phase(self.now) == Phase::SafeShare
     }
 }
+
+impl World {
+    /// One exchange of a gateway where this many people wait in line.
+    fn exchange_line(&mut self, index: usize, people: u64, reaches: bool) -> KindPart {
+        let lane = LaneRecord { lane: 2, next: 1000, called: 0, expected: 0.0, people: vec![(1000, people)] };
+        let mut report = self.report(index);
+        report.kinds[0].lanes = vec![lane];
+        let record = self.gateways[index].handle_report(self.now, report);
+        if reaches {
+            self.engine.insert(GatewayId(index as u64 + 1), (self.now, record));
+            let seen = self.seen();
+            self.gateways[index].handle_exchange(self.now, seen);
+        } else {
+            self.gateways[index].handle_failure();
+        }
+        self.gateways[index].part(self.now).kinds[0].clone()
+    }
+}
+
+#[test]
+fn whoever_waits_at_a_gateway_that_is_not_heard_of_is_not_forgotten_for_a_minute() {
+    let mut world = World::new(2, 8);
+    let people = |part: &KindPart| {
+        part.lanes_unseen.iter().flat_map(|lane| &lane.people).map(|(_, people)| people).sum::<u64>()
+    };
+    for index in [0, 1, 0] {
+        world.exchange_line(index, 500, true);
+    }
+    // Neither reaches the engine for longer than a minute; it comes back empty.
+    let mut part = KindPart::default();
+    for _ in 0..800 {
+        world.now += PERIOD;
+        part = world.exchange_line(0, 3, false);
+    }
+    assert_eq!((people(&part), part.lanes_elsewhere.len()), (500, 0));
+    assert!((part.calls - 0.5).abs() < 1e-9, "half of those to be called are its own");
+    world.engine.clear();
+    part = world.exchange_line(0, 3, true);
+    assert_eq!(people(&part), 500, "the other is not back yet");
+    world.exchange_line(1, 400, true);
+    part = world.exchange_line(0, 3, true);
+    assert_eq!((people(&part), part.lanes_elsewhere.len()), (0, 1), "and now it is");
+    // It dies: its people come here within a minute.
+    for _ in 0..10 {
+        world.now += PERIOD;
+        part = world.exchange_line(0, 3, true);
+    }
+    assert_eq!(people(&part), 400);
+    (0..600).for_each(|_| {
+        world.now += PERIOD;
+        part = world.exchange_line(0, 3, true);
+    });
+    assert_eq!(people(&part), 0);
+}

@@ -2,26 +2,8 @@ use super::*;
 use proptest::prelude::*;
 use suimon_model::{Duration, seconds};
 
-fn lane(called: u64, next: u64, expected: f64, people: &[(u64, u64)]) -> LaneRecord {
-    LaneRecord { lane: 0, next, called, expected, people: people.to_vec() }
-}
-
-#[test]
-fn the_mark_is_where_enough_people_of_all_gateways_stand() {
-    let first = lane(10, 100, 1.0, &[(11, 1), (20, 2), (50, 3)]);
-    let second = lane(10, 100, 0.0, &[(15, 1), (16, 2)]);
-    assert_eq!(called_mark(&[&first, &second], 4.0, 1.0), 16, "eleven, fifteen and sixteen");
-    assert_eq!(called_mark(&[&first, &second], 1.0, 1.0), 10, "one is expected");
-    assert_eq!(called_mark(&[&first, &second], 100.0, 1.0), 100, "all there are");
-    assert_eq!(called_mark(&[&first, &second], 3.0, 0.5), 20, "half of those called come");
-}
-
-#[test]
-fn one_that_lags_behind_the_mark_calls_its_own_first() {
-    let ahead = lane(30, 60, 0.0, &[(31, 1), (32, 2)]);
-    let behind = lane(10, 60, 0.0, &[(12, 1), (25, 2), (40, 3)]);
-    assert_eq!(called_mark(&[&ahead, &behind], 2.0, 1.0), 30);
-    assert_eq!(called_mark(&[&ahead, &behind], 3.0, 1.0), 31);
+fn lane(next: u64) -> LaneRecord {
+    LaneRecord { next, ..LaneRecord::default() }
 }
 
 /// Gateways over an engine that counts.
@@ -46,7 +28,7 @@ impl World {
     }
 
     fn exchange(&mut self, index: usize, is_up: bool) {
-        let lanes: Vec<LaneRecord> = self.next.iter().map(|next| lane(0, *next, 0.0, &[])).collect();
+        let lanes: Vec<LaneRecord> = self.next.iter().map(|next| lane(*next)).collect();
         let others = lanes.iter().enumerate().filter(|(other, _)| is_up && *other != index);
         let others = others.map(|(_, lane)| lane);
         let wanted = self.numbers[index].wanted(&lanes[index], others);

@@ -30,8 +30,12 @@ fn exchange(one: &mut Line, other: &mut Line, now: f64, rate: f64) {
         line.tick(second(now), Some(rate / 2.0), HOLD);
     }
     let (of_one, of_other) = (one.lane_records(), other.lane_records());
-    one.handle_elsewhere(of_other, Some(rate), 0.5);
-    other.handle_elsewhere(of_one, Some(rate), 0.5);
+    one.handle_elsewhere(&part(of_other), Some(rate));
+    other.handle_elsewhere(&part(of_one), Some(rate));
+}
+
+fn part(lanes_elsewhere: Vec<LaneRecord>) -> KindPart {
+    KindPart { portion: 0.5, calls: 1.0, lanes_elsewhere, ..KindPart::default() }
 }
 
 fn called(line: &Line, places: &[Position]) -> usize {
@@ -69,7 +73,7 @@ fn a_visitor_who_comes_from_another_gateway_keeps_the_place() {
     // The first gateway dies, and its visitors come to the second.
     other.tick(second(1.0), Some(0.1), HOLD);
     early.iter().for_each(|place| _ = other.contact(second(1.0), *place));
-    other.handle_elsewhere(vec![], Some(0.1), 1.0);
+    other.handle_elsewhere(&part(vec![]), Some(0.1));
     assert!(other.standing(second(1.0), early[0]).is_called(), "the first of all");
     assert!(!other.is_claimed(early[29]) && !other.standing(second(1.0), early[29]).is_called());
     assert_eq!(called(&other, &late), 0, "those who drew later stand behind");
@@ -97,4 +101,28 @@ fn a_number_that_was_drawn_and_never_polled_is_soon_nobodys() {
     assert_eq!(one.waiting(), 10);
     one.tick(second(9.0), Some(0.0), HOLD);
     assert_eq!(one.waiting(), 0, "a page polls within seconds");
+}
+
+/// The engine is lost while most people wait at the other gateway.
+#[test]
+fn one_that_hears_nobody_goes_on_at_the_pace_of_all_and_does_not_call_the_end_of_the_line() {
+    let (mut one, mut other) = (line(1, 0), line(2, 64));
+    let (early, late) = (draw(&mut one, 60), draw(&mut other, 4));
+    exchange(&mut one, &mut other, 0.25, 1.0);
+    early.iter().for_each(|place| _ = one.contact(second(0.25), *place));
+    late.iter().for_each(|place| _ = other.contact(second(0.25), *place));
+    let part = KindPart { lanes_unseen: one.lane_records(), calls: 0.5, portion: 0.5, ..KindPart::default() };
+    for quarter in 2..=40 {
+        other.tick(second(f64::from(quarter) * 0.25), Some(0.5), HOLD);
+        other.handle_elsewhere(&part, Some(1.0));
+    }
+    assert_eq!(called(&other, &late), 0, "nearly all others stand before them");
+    let passed = called(&other, &early);
+    assert!((10..=40).contains(&passed), "those who come from there meanwhile, in their turn: {passed}");
+    // They hear of each other again: nobody is called out of turn.
+    for quarter in 41..=44 {
+        exchange(&mut one, &mut other, f64::from(quarter) * 0.25, 1.0);
+    }
+    let (early, late) = (called(&one, &early), called(&other, &late));
+    assert!(early < 50 && late == 0, "{early} and {late}");
 }
