@@ -309,10 +309,9 @@ impl Line {
             return None;
         }
         let numbers = &mut self.lanes[lane.index()];
-        if numbers.next - numbers.presence.first() >= NUMBERS_MAX {
-            return None;
-        }
         let position = match &self.shared {
+            None if numbers.next - numbers.presence.first() >= NUMBERS_MAX => return None,
+            Some(_) if numbers.is_full() => return None,
             None => {
                 numbers.next += 1;
                 Position { lane, number: numbers.next - 1 }

@@ -1,7 +1,7 @@
 //! The numbers of one lane: drawn, recent, called, and how many of those called are expected to
 //! come.
 
-use crate::presence::Presence;
+use crate::presence::{BLOCK, Presence};
 use std::collections::VecDeque;
 use suimon_model::{Duration, Instant};
 
@@ -25,6 +25,9 @@ const CALLS_BELIEVED: f64 = 20.0;
 const SHOW_MIN: f64 = 0.05;
 /// Numbers kept at once in a lane. Newcomers beyond that get none.
 pub(crate) const NUMBERS_MAX: u64 = 1 << 24;
+/// Blocks of numbers of which anything is known, kept at once in a lane that several gateways share.
+/// Without the engine each second begins another one.
+const BLOCKS_MAX: u64 = 4 * NUMBERS_MAX / BLOCK;
 
 /// How far a lane is.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -56,17 +59,17 @@ impl SavedLane {
     pub const THERE_MAX: usize = 4096;
     /// The longest gap that is closed like this. A run of numbers that nobody holds must be longer.
     pub const GAP_MAX: u64 = 4096;
-    /// The most numbers from the first that is on the way to the last that may be drawn.
+    /// The most numbers that are there, and that are skipped by a restart.
     pub const SPAN_MAX: u64 = 4 * NUMBERS_MAX;
     /// The most runs of numbers that nobody holds; beyond that the last two are saved as one.
     pub const NOBODYS_MAX: usize = 256;
 
     /// Returns whether a line can go on from here: numbers are in order, and no more than the
-    /// maximum at once.
+    /// maximum are there at once.
     pub fn is_sound(&self) -> bool {
-        let first = self.coming.iter().copied().min().unwrap_or(self.called).min(self.called);
+        let there = || self.there.iter().map(|(from, to)| to.saturating_sub(*from));
         self.called <= self.next
-            && self.next - first <= Self::SPAN_MAX
+            && there().fold(0, u64::saturating_add) <= Self::SPAN_MAX
             && self.settled <= self.next
             && self.nobodys_called <= self.called
             && self.nobodys.len() <= Self::NOBODYS_MAX
@@ -247,6 +250,11 @@ impl Numbers {
         }
     }
 
+    /// Returns whether as much is kept of a shared line as may be.
+    pub(crate) fn is_full(&self) -> bool {
+        self.presence.blocks() >= BLOCKS_MAX
+    }
+
     /// Takes note that `number` was drawn here at `now`, of a line that several gateways share:
     /// those passed over belong to visitors of others, or to nobody.
     pub(crate) fn drawn_here(&mut self, now: Instant, number: u64) {
@@ -267,7 +275,7 @@ impl Numbers {
 
     /// Takes note that `number` was drawn, here or at another gateway.
     pub(crate) fn know_of(&mut self, number: u64) {
-        if number >= self.next && number - self.presence.first() < NUMBERS_MAX {
+        if number >= self.next && !self.is_full() {
             self.add_nobodys(self.next, number + 1);
             self.next = number + 1;
             self.settled = self.next;

@@ -5,35 +5,81 @@
 //! claimed. How many are present ahead of a number is a sum over the blocks before it and a look
 //! into its own: exact, and for a million numbers some 250 additions.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::iter;
+use suimon_model::persist::{Broken, Persist, Reader, Writer};
 
 /// Words of a block, and numbers.
 const WORDS: usize = 64;
-const BLOCK: u64 = WORDS as u64 * 64;
+pub(crate) const BLOCK: u64 = WORDS as u64 * 64;
 /// Blocks whose claims are remembered when nothing else is kept of them: sixteen million numbers in
 /// two megabytes.
 const CLAIMED_MAX: usize = 4096;
 
 /// The numbers of a lane, from the first that is still kept.
+///
+/// Only blocks of which anything is known are kept, as numbers of a line that several gateways share
+/// have gaps as long as an engine is lost.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Presence {
     /// Blocks before the first that is kept.
     dropped: u64,
-    blocks: VecDeque<Block>,
+    blocks: BTreeMap<u64, Block>,
     /// What is in each of them; beside the blocks, so that a sum over all of them reads a few
     /// kilobytes.
+    counts: BTreeMap<u64, Count>,
+    /// Who of the last that are not kept has claimed, by block.
+    claimed: BTreeMap<u64, [u64; WORDS]>,
+    present: u64,
+}
+
+/// As it is saved: block by block from the first, and before it. A line that is shared is not saved
+/// like this.
+struct Dense {
+    dropped: u64,
+    blocks: VecDeque<Block>,
     counts: VecDeque<Count>,
-    /// Who of the last that are not kept has claimed, block by block.
     claimed: VecDeque<[u64; WORDS]>,
     present: u64,
 }
 
-suimon_model::saved_struct!(Presence { dropped, blocks, counts, claimed, present }, |it: &Presence| {
+suimon_model::saved_struct!(Dense { dropped, blocks, counts, claimed, present }, |it: &Dense| {
     it.dropped.checked_add(it.blocks.len() as u64 + 1).and_then(|blocks| blocks.checked_mul(BLOCK)).is_some()
         && it.present == it.counts.iter().map(|count| u64::from(count.present)).sum::<u64>()
         && it.counts.iter().copied().eq(it.blocks.iter().map(Block::count))
 });
+
+impl Persist for Presence {
+    fn save(&self, out: &mut Writer) {
+        let end = self.blocks.last_key_value().map_or(self.dropped, |(last, _)| last + 1);
+        let begin = self.claimed.first_key_value().map_or(self.dropped, |(first, _)| *first);
+        let claimed = |block| self.claimed.get(&block).copied().unwrap_or([0; WORDS]);
+        let dense = Dense {
+            dropped: self.dropped,
+            blocks: (self.dropped..end)
+                .map(|block| self.blocks.get(&block).cloned().unwrap_or(Block::EMPTY))
+                .collect(),
+            counts: (self.dropped..end)
+                .map(|block| self.counts.get(&block).copied().unwrap_or_default())
+                .collect(),
+            claimed: (begin..self.dropped).map(claimed).collect(),
+            present: self.present,
+        };
+        dense.save(out);
+    }
+
+    fn load(from: &mut Reader<'_>) -> Result<Self, Broken> {
+        let Dense { dropped, blocks, counts, claimed, present } = Dense::load(from)?;
+        let before = dropped.saturating_sub(claimed.len() as u64);
+        Ok(Presence {
+            dropped,
+            blocks: (dropped..).zip(blocks).collect(),
+            counts: (dropped..).zip(counts).collect(),
+            claimed: (before..dropped).zip(claimed).collect(),
+            present,
+        })
+    }
+}
 
 /// How many numbers of a block are present, and how many are claimed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -98,14 +144,13 @@ impl Presence {
     /// Takes note that `number` was heard of, and returns whether it was not present before. A
     /// claimed number is present no more.
     pub(crate) fn hear(&mut self, number: u64) -> bool {
-        let Some((index, word, bit)) = self.grown_to(number) else { return false };
-        let block = &mut self.blocks[index];
+        let Some((block, count, word, bit)) = self.grown_to(number) else { return false };
         if block.claimed[word] & bit != 0 {
             return false;
         }
         let is_new = block.word(word) & bit == 0;
         block.now[word] |= bit;
-        self.counts[index].present += u32::from(is_new);
+        count.present += u32::from(is_new);
         self.present += u64::from(is_new);
         is_new
     }
@@ -113,21 +158,19 @@ impl Presence {
     /// Takes `number` to be present until the end of this period, if nothing is heard of it by
     /// then.
     pub(crate) fn presume(&mut self, number: u64) {
-        let Some((index, word, bit)) = self.grown_to(number) else { return };
-        let block = &mut self.blocks[index];
+        let Some((block, count, word, bit)) = self.grown_to(number) else { return };
         let is_new = (block.word(word) | block.claimed[word]) & bit == 0;
         block.before[word] |= bit & !block.claimed[word];
-        self.counts[index].present += u32::from(is_new);
+        count.present += u32::from(is_new);
         self.present += u64::from(is_new);
     }
 
     /// Marks those in `from .. to` who did not poll in this period as no longer present.
     pub(crate) fn doubt(&mut self, from: u64, to: u64) {
-        for (index, (block, count)) in self.blocks.iter_mut().zip(&mut self.counts).enumerate() {
-            let first = (self.dropped + index as u64) * BLOCK;
-            if to <= first || from >= first + BLOCK {
-                continue;
-            }
+        let blocks = from / BLOCK..to.div_ceil(BLOCK).max(from / BLOCK);
+        let counts = self.counts.range_mut(blocks.clone());
+        for ((index, block), (_, count)) in self.blocks.range_mut(blocks).zip(counts) {
+            let first = index * BLOCK;
             for word in 0..WORDS {
                 let first = first + 64 * word as u64;
                 block.before[word] &= !mask(from.saturating_sub(first).min(64), to.saturating_sub(first));
@@ -140,37 +183,36 @@ impl Presence {
 
     /// Takes note that `number`, which is called, was heard of.
     pub(crate) fn come(&mut self, number: u64) {
-        if let Some((index, word, bit)) = self.grown_to(number) {
-            self.blocks[index].came[word] |= bit;
+        if let Some((block, _, word, bit)) = self.grown_to(number) {
+            block.came[word] |= bit;
         }
     }
 
     /// Takes note that `number` is at the gate.
     pub(crate) fn check_in(&mut self, number: u64) {
-        if let Some((index, word, bit)) = self.grown_to(number) {
-            self.blocks[index].check_ins[word] |= bit;
+        if let Some((block, _, word, bit)) = self.grown_to(number) {
+            block.check_ins[word] |= bit;
         }
     }
 
     /// Ends a span of check-ins: a visitor who was at the gate in neither of two is not counted
     /// there.
     pub(crate) fn end_check_in_span(&mut self) {
-        for block in &mut self.blocks {
+        for block in self.blocks.values_mut() {
             block.check_ins_before = std::mem::replace(&mut block.check_ins, [0; WORDS]);
         }
     }
 
     /// Takes note that `number` was claimed, and returns whether that is new.
     pub(crate) fn claim(&mut self, number: u64) -> bool {
-        let Some((index, word, bit)) = self.grown_to(number) else { return false };
-        let block = &mut self.blocks[index];
+        let Some((block, count, word, bit)) = self.grown_to(number) else { return false };
         let was_present = block.word(word) & bit != 0;
         let is_new = block.claimed[word] & bit == 0;
         block.claimed[word] |= bit;
         block.now[word] &= !bit;
         block.before[word] &= !bit;
-        self.counts[index].present -= u32::from(was_present);
-        self.counts[index].claimed += u32::from(is_new);
+        count.present -= u32::from(was_present);
+        count.claimed += u32::from(is_new);
         self.present -= u64::from(was_present);
         is_new
     }
@@ -179,15 +221,9 @@ impl Presence {
     pub(crate) fn is_claimed(&self, number: u64) -> bool {
         let (word, bit) = at(number);
         let block = number / BLOCK;
-        let words = match block.checked_sub(self.dropped) {
-            Some(index) => usize::try_from(index)
-                .ok()
-                .and_then(|index| self.blocks.get(index))
-                .map(|block| &block.claimed),
-            None => {
-                let from_the_end = usize::try_from(self.dropped - block).unwrap_or(usize::MAX);
-                self.claimed.len().checked_sub(from_the_end).and_then(|index| self.claimed.get(index))
-            }
+        let words = match block >= self.dropped {
+            true => self.blocks.get(&block).map(|block| &block.claimed),
+            false => self.claimed.get(&block),
         };
         words.is_some_and(|words| words[word] & bit != 0)
     }
@@ -213,11 +249,9 @@ impl Presence {
     /// Counts the numbers before `number` that are kept: in whole blocks by what `of` returns of
     /// their counts, then by the bits that `word` returns.
     fn before(&self, number: u64, of: impl Fn(&Count) -> u32, word: impl Fn(&Block, usize) -> u64) -> u64 {
-        let Some(index) = (number / BLOCK).checked_sub(self.dropped) else { return 0 };
-        let whole = usize::try_from(index).unwrap_or(usize::MAX);
-        let mut before: u64 =
-            self.counts.range(..whole.min(self.counts.len())).map(|count| u64::from(of(count))).sum();
-        if let Some(block) = self.blocks.get(whole) {
+        let whole = number / BLOCK;
+        let mut before: u64 = self.counts.range(..whole).map(|(_, count)| u64::from(of(count))).sum();
+        if let Some(block) = self.blocks.get(&whole) {
             let (last, bit) = at(number);
             let words: u32 = (0..last).map(|index| word(block, index).count_ones()).sum();
             before += u64::from(words + (word(block, last) & (bit - 1)).count_ones());
@@ -274,13 +308,15 @@ impl Presence {
         of: impl Fn(&Block, usize) -> u64 + 'a,
     ) -> impl Iterator<Item = (u64, u64)> + 'a {
         let from = from.max(self.dropped * BLOCK);
-        (from / 64..to.div_ceil(64)).map(move |word| {
-            let first = 64 * word;
-            let wanted = mask(from.saturating_sub(first), (to - first).min(64));
-            let index = usize::try_from(first / BLOCK - self.dropped).unwrap_or(usize::MAX);
-            let block = self.blocks.get(index).unwrap_or(&Block::EMPTY);
-            (first, wanted & of(block, at(first).0))
-        })
+        let blocks = from / BLOCK..to.div_ceil(BLOCK).max(from / BLOCK);
+        self.blocks
+            .range(blocks)
+            .flat_map(|(index, block)| (0..WORDS).map(move |word| (index, block, word)))
+            .map(move |(index, block, word)| {
+                let first = index * BLOCK + 64 * word as u64;
+                let wanted = mask(from.saturating_sub(first).min(64), to.saturating_sub(first).min(64));
+                (first, wanted & of(block, word))
+            })
     }
 
     /// Returns the number just behind the `wanted`-th that is present in `from .. end`, or else
@@ -294,13 +330,13 @@ impl Presence {
         if wanted == 0 {
             return (from.min(end), 0);
         }
-        for (index, block) in self.blocks.iter().enumerate() {
-            let count = u64::from(self.counts[index].present);
+        for ((index, block), count) in self.blocks.iter().zip(self.counts.values()) {
+            let count = u64::from(count.present);
             if count < left {
                 left -= count;
                 continue;
             }
-            let first = (self.dropped + index as u64) * BLOCK;
+            let first = index * BLOCK;
             for word in 0..WORDS {
                 let mut bits = block.word(word);
                 let here = u64::from(bits.count_ones());
@@ -319,32 +355,35 @@ impl Presence {
     pub(crate) fn turn_over(&mut self) -> PeriodCounts {
         let present = self.present;
         let mut heard = 0;
-        for (block, count) in self.blocks.iter_mut().zip(&mut self.counts) {
+        for (block, count) in self.blocks.values_mut().zip(self.counts.values_mut()) {
             heard += block.before.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
             block.before = std::mem::replace(&mut block.now, [0; WORDS]);
             count.present = block.count().present;
         }
-        self.present = self.counts.iter().map(|count| u64::from(count.present)).sum();
+        self.present = self.counts.values().map(|count| u64::from(count.present)).sum();
         PeriodCounts { heard, lost: present - self.present }
     }
 
     /// Forgets whole blocks before `number`, present visitors included: those whose turn came long
     /// ago are no longer counted.
     pub(crate) fn forget_before(&mut self, number: u64) {
-        while (self.dropped + 1) * BLOCK <= number {
-            let Some(block) = self.blocks.pop_front() else {
-                // Nothing was ever known of them.
-                self.dropped = number / BLOCK;
-                self.claimed.clear();
-                return;
-            };
-            self.present -= self.counts.pop_front().map_or(0, |count| u64::from(count.present));
-            if self.claimed.len() == CLAIMED_MAX {
-                self.claimed.pop_front();
+        let end = (number / BLOCK).max(self.dropped);
+        while let Some((index, block)) = self.blocks.first_key_value()
+            && *index < end
+        {
+            self.claimed.insert(*index, block.claimed);
+            self.blocks.pop_first();
+            self.present -= self.counts.pop_first().map_or(0, |(_, count)| u64::from(count.present));
+            if self.claimed.len() > CLAIMED_MAX {
+                self.claimed.pop_first();
             }
-            self.claimed.push_back(block.claimed);
-            self.dropped += 1;
         }
+        self.dropped = end;
+    }
+
+    /// Returns how many blocks are kept.
+    pub(crate) fn blocks(&self) -> u64 {
+        self.blocks.len() as u64
     }
 
     /// Returns the first number that is kept.
@@ -358,8 +397,7 @@ impl Presence {
         let claimed = self.claimed.clone();
         let mut renumbered = Presence { dropped: self.dropped, claimed, ..Presence::default() };
         for number in self.first()..from.min(numbers) {
-            let index = usize::try_from(number / BLOCK - self.dropped).unwrap_or(usize::MAX);
-            let Some(block) = self.blocks.get(index) else { break };
+            let Some(block) = self.blocks.get(&(number / BLOCK)) else { continue };
             let (word, bit) = at(number);
             if block.came[word] & bit != 0 {
                 renumbered.come(number);
@@ -368,8 +406,8 @@ impl Presence {
                 renumbered.claim(number);
             }
         }
-        for (index, block) in self.blocks.iter().enumerate() {
-            let first = (self.dropped + index as u64) * BLOCK;
+        for (index, block) in &self.blocks {
+            let first = index * BLOCK;
             for word in 0..WORDS {
                 let mut bits = block.word(word);
                 while bits != 0 {
@@ -384,16 +422,16 @@ impl Presence {
         renumbered
     }
 
-    /// Returns the index of the block of `number`, which then exists, its word there and its bit;
+    /// Returns the block of `number` and its count, which then exist, its word there and its bit;
     /// nothing if it is no longer kept.
-    fn grown_to(&mut self, number: u64) -> Option<(usize, usize, u64)> {
-        let index = usize::try_from((number / BLOCK).checked_sub(self.dropped)?).ok()?;
-        while self.blocks.len() <= index {
-            self.blocks.push_back(Block::EMPTY);
-            self.counts.push_back(Count::default());
+    fn grown_to(&mut self, number: u64) -> Option<(&mut Block, &mut Count, usize, u64)> {
+        let index = number / BLOCK;
+        if index < self.dropped {
+            return None;
         }
         let (word, bit) = at(number);
-        Some((index, word, bit))
+        let block = self.blocks.entry(index).or_insert(Block::EMPTY);
+        Some((block, self.counts.entry(index).or_default(), word, bit))
     }
 }
 

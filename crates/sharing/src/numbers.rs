@@ -5,15 +5,23 @@
 //! later number: then no number is drawn at one gateway that is lower than one drawn at another
 //! more than two periods earlier. What is left of a block then belongs to nobody.
 //!
-//! Without the engine each gateway draws from cells of its own, [`CELL`] numbers for each second and
-//! gateway, by the clock: no number is drawn twice, and the order is that of two seconds, as long as
-//! nobody draws more than a cell in each. A gateway that does runs ahead, so that its later visitors
-//! stand behind those of others who came later.
+//! Without the engine each gateway draws from cells of its own, [`CELL`] numbers of the
+//! [`PER_SECOND`] of each second of the real time: nobody has to know anybody for that, nor what was
+//! handed out before, and the order is that of two seconds, as long as nobody draws more than a cell
+//! in each, and as clocks agree. A gateway that does runs ahead, so that its later visitors stand
+//! behind those of others who came later. Which cell of a second is its own is a hash of who it is:
+//! two gateways have the same one once in [`CELLS`] times, unless one of them knows of the other.
+//! Then some of their visitors have the same number, and the same turn.
+//!
+//! Numbers that the engine hands out begin where the second begins in which the first is asked for:
+//! an engine that has lost all hands out none again. From there they count on one by one.
 //!
 //! The same cells serve where a block is drawn before the next one comes: those visitors stand behind
 //! others who come in the next moments.
 
+use crate::hash::weight;
 use crate::{GatewayId, LaneRecord};
+use std::collections::BTreeSet;
 use suimon_model::Instant;
 
 /// The fewest and the most numbers asked for at once.
@@ -23,9 +31,36 @@ const BLOCK_MAX: u64 = 1 << 16;
 const BLOCK_PERIODS: u64 = 4;
 /// Numbers of one gateway for one second without the engine.
 pub(crate) const CELL: u64 = 256;
-/// Numbers between the last one known to be handed out and the first that is drawn without the
-/// engine: blocks that others had asked for meanwhile lie there.
-const APART: u64 = 1 << 18;
+/// Numbers of a second: a line grows by far fewer, so that those of the engine never reach the present.
+const PER_SECOND: u64 = 1 << 18;
+/// Cells of a second.
+const CELLS: u64 = PER_SECOND / CELL;
+/// Seconds since 1970 at which numbers begin: 2020. With 48 bits they last for 34 years from there.
+const BEGIN: u64 = 1_577_836_800;
+
+/// Returns the first number of a second since 1970.
+fn first_of(unix: u64) -> u64 {
+    unix.saturating_sub(BEGIN).saturating_mul(PER_SECOND)
+}
+
+/// Returns which cell of each second `me` has: by a hash, and beside those of `members` before it.
+fn cell_of(me: GatewayId, members: &[GatewayId]) -> u64 {
+    let mut taken = BTreeSet::new();
+    let others = members.iter().filter(|member| **member < me);
+    for member in others.chain([&me]) {
+        let mut cell = weight(CELL_KEY, *member) % CELLS;
+        while !taken.insert(cell) {
+            cell = (cell + 1) % CELLS;
+        }
+        if *member == me {
+            return cell;
+        }
+    }
+    0
+}
+
+/// The key by which gateways are spread over cells.
+const CELL_KEY: u64 = 0x6365_6c6c;
 
 /// Numbers that may be drawn: from the first to before the second.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -59,10 +94,9 @@ pub struct Numbers {
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Lost {
     since: Instant,
+    /// The first number of the second in which that was, and its own cell of each.
     base: u64,
-    /// Which of how many cells of a second are its own.
-    rank: u64,
-    cells: u64,
+    cell: u64,
 }
 
 impl Numbers {
@@ -79,9 +113,9 @@ impl Numbers {
     }
 
     /// Returns the first number that the engine may hand out, which is at `counter`: it may have
-    /// lost what it knew.
-    pub fn at_least(&self, counter: u64) -> u64 {
-        counter.max(self.highest)
+    /// lost what it knew. `unix`: seconds since 1970.
+    pub fn at_least(&self, counter: u64, unix: u64) -> u64 {
+        counter.max(if self.highest == 0 { first_of(unix) } else { self.highest })
     }
 
     /// Takes in a block of the engine's.
@@ -91,32 +125,30 @@ impl Numbers {
         self.lost = None;
     }
 
-    /// Takes note that the engine is lost at `now`; `members`: those who shared, in order, and `me`
-    /// among them.
-    pub fn handle_loss(&mut self, now: Instant, me: GatewayId, members: &[GatewayId]) {
+    /// Takes note that the engine is lost at `now`, `unix` seconds after 1970; `members`: those who
+    /// shared, in order, as far as they are known, `me` beside them.
+    pub fn handle_loss(&mut self, now: Instant, unix: u64, me: GatewayId, members: &[GatewayId]) {
         if self.lost.is_none() {
-            self.lost = Some(self.lost_at(now, me, members));
+            self.lost = Some(self.lost_at(now, unix, me, members));
         }
     }
 
-    fn lost_at(&self, since: Instant, me: GatewayId, members: &[GatewayId]) -> Lost {
-        let rank = members.iter().position(|member| *member == me).unwrap_or(0) as u64;
-        let cells = (members.len().max(2) as u64).next_power_of_two();
-        let stride = CELL * cells;
-        Lost { since, base: (self.highest + APART).div_ceil(stride) * stride, rank, cells }
+    fn lost_at(&self, since: Instant, unix: u64, me: GatewayId, members: &[GatewayId]) -> Lost {
+        // A clock that is behind is no reason to draw numbers before those of others: they may have
+        // asked for one more block meanwhile.
+        let next = (self.highest + BLOCK_MAX).div_ceil(PER_SECOND) * PER_SECOND;
+        let base = if self.highest == 0 { first_of(unix) } else { first_of(unix).max(next) };
+        Lost { since, base, cell: cell_of(me, members) }
     }
 
-    /// Returns what may be drawn from `now` on.
-    pub fn allotment(&self, now: Instant, me: GatewayId, members: &[GatewayId]) -> Allotment {
-        let (block, base, lost, passed) = match self.lost {
-            Some(lost) => (Block::default(), lost.base, lost, now.since(lost.since).as_secs()),
-            None => {
-                let lost = self.lost_at(now, me, members);
-                (self.block, lost.base, lost, 0)
-            }
+    /// Returns what may be drawn from `now` on, `unix` seconds after 1970.
+    pub fn allotment(&self, now: Instant, unix: u64, me: GatewayId, members: &[GatewayId]) -> Allotment {
+        let (block, lost, passed) = match self.lost {
+            Some(lost) => (Block::default(), lost, now.since(lost.since).as_secs()),
+            None => (self.block, self.lost_at(now, unix, me, members), 0),
         };
-        let stride = CELL * lost.cells;
-        Allotment { block, cell: base + passed * stride + lost.rank * CELL, stride }
+        let cell = lost.base + passed * PER_SECOND + lost.cell * CELL;
+        Allotment { block, cell, stride: PER_SECOND }
     }
 }
 

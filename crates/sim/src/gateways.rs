@@ -21,6 +21,8 @@ use suimon_workload::{Counts, Next, Starts, StepOutcome as Answer, Tally, Visito
 
 /// How often records are exchanged.
 pub const PERIOD: Duration = Duration::from_millis(100);
+/// Seconds since 1970 at which runs begin.
+const UNIX: u64 = 1_800_000_000;
 /// How long a called visitor waits before it asks again.
 const CALLED_AGAIN: Duration = Duration::from_secs(1);
 /// After the gateway of a visitor died, the request is sent again after this long.
@@ -541,6 +543,7 @@ impl<'a> World<'a> {
             there.sharing.handle_failure();
         }
         let (me, members) = (GatewayId(index as u64 + 1), there.sharing.members());
+        let unix = UNIX + now.since(Instant::ORIGIN).as_secs();
         for (kind, record) in kinds.iter().enumerate() {
             for own in &record.report.lanes {
                 let lane = own.lane as usize;
@@ -549,13 +552,13 @@ impl<'a> World<'a> {
                 let wanted = numbers.wanted(own, others.filter(|other| other.lane == own.lane));
                 if reaches && wanted > 0 {
                     let counter = &mut self.counters[kind][lane];
-                    *counter = numbers.at_least(*counter);
+                    *counter = numbers.at_least(*counter, unix);
                     numbers.handle_block(Block { from: *counter, to: *counter + wanted });
                     *counter += wanted;
                 } else if !reaches {
-                    numbers.handle_loss(now, me, &members);
+                    numbers.handle_loss(now, unix, me, &members);
                 }
-                let allotment = numbers.allotment(now, me, &members);
+                let allotment = numbers.allotment(now, unix, me, &members);
                 there.gate.handle_allotment(KindId(kind as u32), Lane::ALL[lane], allotment);
             }
         }

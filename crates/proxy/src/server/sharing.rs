@@ -2,6 +2,7 @@
 
 use crate::backend::Backend;
 use crate::sharing_view::SharingView;
+use crate::wall_clock::now_unix;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -112,10 +113,11 @@ impl Sharer {
         self.take(now, begun, reply, &lanes);
         let members = self.sharing.members();
         let part = self.sharing.part(now);
+        let unix = u64::from(now_unix());
         let allotment = |((kind, lane), numbers): (&(u64, u32), &Numbers)| {
             let kind = key_of_kind.iter().position(|key| key == kind)?;
             let lane = *Lane::ALL.get(*lane as usize)?;
-            Some((KindId(kind as u32), lane, numbers.allotment(now, self.me, &members)))
+            Some((KindId(kind as u32), lane, numbers.allotment(now, unix, self.me, &members)))
         };
         let allotments: Vec<(KindId, Lane, Allotment)> = self.numbers.iter().filter_map(allotment).collect();
         let routes: BTreeMap<u64, RouteId> = key_of_route.iter().map(|(id, key)| (*key, *id)).collect();
@@ -132,6 +134,7 @@ impl Sharer {
     /// Returns what numbers to ask for, and of which lanes they are.
     fn asks(&mut self, record: &Record) -> (Vec<Ask>, Vec<(u64, u32)>) {
         let (mut asks, mut lanes) = (vec![], vec![]);
+        let unix = u64::from(now_unix());
         for kind in &record.kinds {
             let key = kind.report.key;
             for own in &kind.report.lanes {
@@ -140,7 +143,7 @@ impl Sharer {
                 let count = numbers.wanted(own, others);
                 if count > 0 {
                     let lane = format!("{key:x}.{}", own.lane);
-                    asks.push(Ask { lane, at_least: numbers.at_least(0), count });
+                    asks.push(Ask { lane, at_least: numbers.at_least(0, unix), count });
                     lanes.push((key, own.lane));
                 }
             }
@@ -176,9 +179,9 @@ impl Sharer {
                 self.view.failures += 1;
                 self.sharing.handle_failure();
                 if self.sharing.phase(now) == Phase::SafeShare {
-                    let members = self.sharing.members();
+                    let (members, unix) = (self.sharing.members(), u64::from(now_unix()));
                     for numbers in self.numbers.values_mut() {
-                        numbers.handle_loss(now, self.me, &members);
+                        numbers.handle_loss(now, unix, self.me, &members);
                     }
                 }
             }

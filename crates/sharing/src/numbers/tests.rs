@@ -27,16 +27,21 @@ impl World {
         }
     }
 
+    fn unix(&self) -> u64 {
+        BEGIN + 200_000_000 + self.now.secs_since(Instant::ORIGIN) as u64
+    }
+
     fn exchange(&mut self, index: usize, is_up: bool) {
         let lanes: Vec<LaneRecord> = self.next.iter().map(|next| lane(*next)).collect();
         let others = lanes.iter().enumerate().filter(|(other, _)| is_up && *other != index);
         let others = others.map(|(_, lane)| lane);
+        let unix = self.unix();
         let wanted = self.numbers[index].wanted(&lanes[index], others);
         let members: Vec<GatewayId> = (0..self.next.len() as u64).map(GatewayId).collect();
         match is_up {
-            false => self.numbers[index].handle_loss(self.now, GatewayId(index as u64), &members),
+            false => self.numbers[index].handle_loss(self.now, unix, GatewayId(index as u64), &members),
             true if wanted > 0 => {
-                self.counter = self.numbers[index].at_least(self.counter);
+                self.counter = self.numbers[index].at_least(self.counter, unix);
                 let block = Block { from: self.counter, to: self.counter + wanted };
                 self.counter += wanted;
                 self.numbers[index].handle_block(block);
@@ -47,7 +52,8 @@ impl World {
 
     fn draw(&mut self, index: usize) {
         let members: Vec<GatewayId> = (0..self.next.len() as u64).map(GatewayId).collect();
-        let allotment = self.numbers[index].allotment(self.now, GatewayId(index as u64), &members);
+        let allotment =
+            self.numbers[index].allotment(self.now, self.unix(), GatewayId(index as u64), &members);
         let number = allotment.number(self.next[index]).expect("there are cells");
         self.drawn.push((self.now, index, number));
         self.next[index] = number + 1;
@@ -121,4 +127,46 @@ fn one_that_draws_more_than_its_cell_goes_on_in_the_next_second() {
     world.draw(0);
     let numbers: Vec<u64> = world.drawn.iter().map(|(_, _, number)| *number).collect();
     assert!(numbers.is_sorted());
+}
+
+/// The gateways of a group never reach the engine, and know nobody.
+#[test]
+fn gateways_that_know_nobody_draw_no_number_twice_and_in_one_order() {
+    let mut world = World::new(4);
+    let mut drawn = vec![];
+    for second in 0..200 {
+        world.now += seconds(1.0);
+        for index in 0..4 {
+            let me = GatewayId(1000 + index as u64);
+            let (now, unix) = (world.now, world.unix());
+            world.numbers[index].handle_loss(now, unix, me, &[]);
+            let allotment = world.numbers[index].allotment(now, unix, me, &[]);
+            let number = allotment.number(world.next[index]).expect("there are cells");
+            world.next[index] = number + 1;
+            drawn.push((number, second));
+        }
+    }
+    drawn.sort_unstable();
+    assert!(drawn.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1 + 2));
+    assert!(drawn.last().is_some_and(|(number, _)| *number < 1 << 48), "a ticket has room for them");
+}
+
+#[test]
+fn an_engine_that_lost_all_hands_out_no_number_again() {
+    let mut world = World::new(2);
+    world.exchange(0, true);
+    (0..10).for_each(|_| world.draw(0));
+    (world.counter, world.numbers[1]) = (0, Numbers::default());
+    world.now += seconds(30.0);
+    world.exchange(1, true);
+    world.draw(1);
+    assert!(world.no_number_was_drawn_twice() && world.worst_inversion() < 0.001);
+}
+
+#[test]
+fn two_of_the_same_cell_who_know_each_other_have_two() {
+    let same = (2..1 << 20).map(GatewayId).find(|other| cell_of(*other, &[]) == cell_of(GatewayId(1), &[]));
+    let other = same.expect("there are fewer cells");
+    let members = [GatewayId(1), other];
+    assert_ne!(cell_of(GatewayId(1), &members), cell_of(other, &members));
 }

@@ -17,7 +17,10 @@ fn line(me: u64, from: u64) -> Line {
     let mut numbers = Drawn::default();
     numbers.handle_block(Block { from, to: from + 64 });
     let members = [GatewayId(1), GatewayId(2)];
-    line.handle_allotment(Lane::Normal, numbers.allotment(second(0.0), GatewayId(me), &members));
+    line.handle_allotment(
+        Lane::Normal,
+        numbers.allotment(second(0.0), 1_800_000_000, GatewayId(me), &members),
+    );
     line
 }
 
