@@ -1,9 +1,11 @@
 //! The command line of `suimon`, with its help texts.
 
 mod agent;
+mod lab_node;
 mod pool;
 
 pub(crate) use agent::Agent;
+pub(crate) use lab_node::LabNode;
 pub(crate) use pool::{Pool, PoolCommand, PoolOf, Workers};
 
 use crate::demo::Demo;
@@ -65,6 +67,9 @@ pub(crate) enum Command {
     Report(Report),
     /// Run the bundled shop: an application that can be overloaded.
     Shop(Shop),
+    /// Run one node of a made-up application, for the demo and experiments.
+    #[command(hide = true)]
+    LabNode(LabNode),
     /// Demo: the same crowd visits the bundled shop, first without and then with Suimon.
     Demo(Demo),
 }

@@ -52,6 +52,7 @@ pub fn main() -> ExitCode {
         Command::Sim(args) => sim::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Shop(args) => shop::run(&args),
+        Command::LabNode(args) => shop::run_node(&args),
         Command::Demo(args) => demo::run(&args),
     };
     exit.into()

@@ -19,20 +19,24 @@
 //!
 //! Map: `server` threads and connections; `http` requests in, responses out; `pages` the routes;
 //! `sessions` who is logged in; `search` and `light` the work; `catalogue`, `document`, `pool` what
-//! it works on; `options` and `work` what it costs.
+//! it works on; `options` and `work` what it costs; `shop` all of it together. Beside it `node`: one of
+//! several servers of a made-up application, which takes little of a processor.
 
 mod catalogue;
 mod document;
 mod http;
 mod light;
+mod node;
 mod options;
 mod pages;
 mod pool;
 mod search;
 mod server;
 mod sessions;
+mod shop;
 mod work;
 
+pub use node::{Node, NodeOptions};
 pub use options::Options;
-pub use server::Shop;
+pub use shop::Shop;
 pub use work::Work;

@@ -2,16 +2,14 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use crate::http::{Connection, HttpFault};
-use crate::options::Options;
-use crate::pages::{self, Pages};
-use crate::work::Work;
+use crate::http::{Connection, HttpFault, Request, Response};
+use crate::pages;
 
 /// Pause when the system has no descriptor or thread for another connection.
 const PAUSE_WHEN_EXHAUSTED: Duration = Duration::from_millis(50);
@@ -21,9 +19,15 @@ const DRAIN_MAX: Duration = Duration::from_secs(5);
 /// Stack of a connection's thread, bytes; the walk over a document is a few calls deep.
 const STACK_BYTES: usize = 256 * 1024;
 
-/// The shop, bound to its port. A clone is the same shop.
+/// What answers requests.
+pub(crate) trait Site: Send + Sync {
+    /// Returns the response to a request; may take as long as its work does.
+    fn answer(&self, request: &Request) -> Response;
+}
+
+/// A site that is bound to its port. A clone is the same one.
 #[derive(Clone)]
-pub struct Shop {
+pub(crate) struct Server {
     inside: Arc<Inside>,
 }
 
@@ -31,7 +35,7 @@ struct Inside {
     /// `None` once it serves.
     listener: Mutex<Option<TcpListener>>,
     address: SocketAddr,
-    pages: Pages,
+    site: Box<dyn Site>,
     threads_max: usize,
     closing: AtomicBool,
     connections: Mutex<Connections>,
@@ -44,38 +48,29 @@ struct Connections {
     next: u64,
 }
 
-impl Shop {
-    /// Binds to the port on 127.0.0.1 and prepares the work, which takes about half a second of CPU
-    /// unless the options name the counts. Fails if an option is out of range (`InvalidInput`) or
-    /// the port cannot be bound.
-    pub fn bind(options: &Options) -> io::Result<Self> {
-        options.check()?;
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port))?;
+impl Server {
+    /// Serves `site` at `listener`, with so many connections at once.
+    pub(crate) fn new(listener: TcpListener, threads_max: usize, site: Box<dyn Site>) -> io::Result<Self> {
         let inside = Inside {
             address: listener.local_addr()?,
             listener: Mutex::new(Some(listener)),
-            pages: Pages::prepare(options),
-            threads_max: options.threads_max,
+            site,
+            threads_max,
             closing: AtomicBool::new(false),
             connections: Mutex::default(),
             one_ended: Condvar::new(),
         };
-        Ok(Shop { inside: Arc::new(inside) })
+        Ok(Server { inside: Arc::new(inside) })
     }
 
     /// Returns the address it listens on.
-    pub fn local_addr(&self) -> SocketAddr {
+    pub(crate) fn local_addr(&self) -> SocketAddr {
         self.inside.address
     }
 
-    /// Returns the cost of a page as counts; passing them as options repeats the same work.
-    pub fn work(&self) -> Work {
-        self.inside.pages.work
-    }
-
-    /// Serves until [`Shop::shutdown`]. Returns when the last request in progress is answered, or
-    /// after waiting five seconds for that. A shop serves once; a second call returns at once.
-    pub fn serve(&self) {
+    /// Serves until [`Server::shutdown`]. Returns when the last request in progress is answered, or
+    /// after waiting five seconds for that. It serves once; a second call returns at once.
+    pub(crate) fn serve(&self) {
         let inside = &self.inside;
         let taken = inside.listener.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(listener) = taken else { return };
@@ -110,8 +105,8 @@ impl Shop {
         drop(ended.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Ends [`Shop::serve`]: it accepts no new connections and no further requests on open ones.
-    pub fn shutdown(&self) {
+    /// Ends [`Server::serve`]: it accepts no new connections and no further requests on open ones.
+    pub(crate) fn shutdown(&self) {
         self.inside.closing.store(true, Ordering::SeqCst);
         // Takes the lock, so that a server about to wait for a free thread sees the flag or this
         // wake-up.
@@ -163,7 +158,7 @@ fn converse(inside: &Inside, stream: TcpStream) {
     loop {
         match connection.read_request() {
             Ok(request) => {
-                let answer = inside.pages.answer(&request);
+                let answer = inside.site.answer(&request);
                 let keep = request.keep && !inside.closing.load(Ordering::SeqCst);
                 let written = connection.write_response(&answer, request.method == "HEAD", keep);
                 if written.is_err() {
