@@ -21,6 +21,7 @@
 //!   systems, simulated beside the paper's own numbers.
 //! - [`cluster_papers`]: `cluster-papers`, how many nodes serve through a rise, simulated.
 //! - [`nodes_and_line`]: `nodes-and-line`, what the law of their number gains from the line, simulated.
+//! - [`cluster_live`]: `cluster-live`, real nodes that come and go beside the simulator, and their faults.
 //! - [`workers_papers`]: `workers-papers`, how many resident workers are best, simulated.
 //! - [`degradation_tomcat`]: `degradation-tomcat`, the papers' jobs on a real Tomcat under wishes,
 //!   pauses and other gateways.
@@ -32,19 +33,23 @@
 //!   sessions finish when too many people come.
 //! - [`workers_cost`]: `workers-cost`, processor time per request before workers of PHP and Python,
 //!   beside nginx.
+//! - [`balancing_live`]: `balancing-live`, unequal nodes behind Suimon and HAProxy, and reports of
+//!   different age.
 //! - [`sim`]: `sim`, `suimon sim` with external laws and generated sites.
 //!
 //! Beneath them, on `suimon-process`: `cpu`, `machine`, `apps`, `gateways`, `crowd`,
 //! `journey`, `bound`, `observe`, `memory`, `memory_group`, `workspace`, `database`, `mariadb`,
-//! `workers`; and `data`, `figures`, `clock`.
+//! `workers`, `lab_nodes`; and `data`, `figures`, `clock`.
 //!
 //! Exit codes: 0 done and it holds, 1 it does not or something failed while running, 2 wrong usage.
 
 mod any_site;
 mod apps;
+mod balancing_live;
 mod bound;
 mod claims;
 mod clock;
+mod cluster_live;
 mod cluster_papers;
 mod common;
 mod cpu;
@@ -61,6 +66,7 @@ mod histograms;
 mod http;
 mod journey;
 mod kill_and_restart;
+mod lab_nodes;
 mod laws;
 mod machine;
 mod mariadb;
@@ -178,6 +184,10 @@ enum Experiment {
     WorkersFaults(workers_faults::Options),
     #[command(name = "workers-cost")]
     WorkersCost(workers_cost::Options),
+    #[command(name = "cluster-live")]
+    ClusterLive(cluster_live::Options),
+    #[command(name = "balancing-live")]
+    BalancingLive(balancing_live::Options),
     #[command(name = "workers-guard", hide = true)]
     WorkersGuard(workspace::GuardOptions),
     #[command(name = "proxy-cost-backend", hide = true)]
@@ -218,6 +228,8 @@ fn main() -> ExitCode {
         Experiment::MediaWiki(options) => mediawiki::run(&options),
         Experiment::WorkersFaults(options) => workers_faults::run(options),
         Experiment::WorkersCost(options) => workers_cost::run(options),
+        Experiment::ClusterLive(options) => cluster_live::run(&options),
+        Experiment::BalancingLive(options) => balancing_live::run(&options),
         Experiment::WorkersGuard(options) => workspace::guard(&options),
         Experiment::Sim(options) => return sim::run(&options),
         Experiment::Sqs(options) => sqs::run(options),
