@@ -25,6 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::time::{ClockId, clock_gettime};
 use suimon_model::Rng;
 
 use crate::http::{Request, Response};
@@ -213,7 +214,7 @@ impl NodeSite {
             // What it was told meanwhile counts from the next slice on.
             let factor = if let Mode::Slow(factor) = *locked(&self.mode) { factor } else { 1.0 };
             let lasts = part.mul_f64(factor);
-            compute_until(began + part.mul_f64(self.options.cpu));
+            compute(part.mul_f64(self.options.cpu));
             thread::sleep((began + lasts).saturating_duration_since(Instant::now()));
             self.slots.give_back(began + lasts);
             left -= part;
@@ -251,11 +252,17 @@ fn write_run_queue(folder: &Path, count: usize) -> io::Result<()> {
     fs::rename(next, folder.join("loadavg"))
 }
 
-/// Computes until that moment.
-fn compute_until(moment: Instant) {
-    while Instant::now() < moment {
+/// Computes for so long, by this thread's own CPU time: on a busy machine it is waited for.
+fn compute(lasts: Duration) {
+    let until = thread_cpu() + lasts;
+    while thread_cpu() < until {
         std::hint::spin_loop();
     }
+}
+
+fn thread_cpu() -> Duration {
+    // The kernel never counts below zero.
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
 /// Slots that are given to those who wait in the order in which they came.
