@@ -25,6 +25,8 @@ pub(super) const AT_S: u32 = 15;
 const AFTER_S: u32 = 25;
 /// How long a fault lasts that is undone.
 const LASTS_S: u32 = 10;
+/// How long one counts that is not.
+const KILLED_S: u32 = 3;
 /// From where on it is "after", seconds from the fault.
 const LATER_S: u32 = 17;
 /// Visitors who come while all nodes are gone, when, and from one to the next.
@@ -35,8 +37,10 @@ const WITNESS_EVERY: Duration = Duration::from_millis(300);
 const WITNESS_PATIENCE: Duration = Duration::from_secs(20);
 const ASK_AGAIN: Duration = Duration::from_millis(2200);
 const WITNESS_LASTS: Duration = Duration::from_secs(60);
-/// Seconds over which completions are averaged, and the share of what was before that is normal.
-const WINDOW: usize = 3;
+/// Seconds over which completions are averaged, for how many means it must be normal in a row, and the share
+/// of what was before that is normal.
+const WINDOW: usize = 5;
+const IN_A_ROW: usize = 6;
 const NORMAL: f64 = 0.9;
 
 /// What is done to nodes.
@@ -172,7 +176,7 @@ pub(super) fn play(common: &Common, scenario: &Scenario, fault: Fault) -> Result
     let of = |second: &suimon_crowd::SecondReport| {
         second.mid_session_failures + second.first_step_failures + second.refusals
     };
-    let during = if fault == Fault::Killed { WINDOW as u32 } else { LASTS_S };
+    let during = if fault == Fault::Killed { KILLED_S } else { LASTS_S };
     let before = rate(&completed, COUNTED_FROM_S, AT_S);
     Ok(Case {
         fault,
@@ -272,20 +276,13 @@ fn rate(completed: &[u32], from: u32, until: u32) -> f64 {
     f64::from(seconds.sum::<u32>()) / f64::from(until - from)
 }
 
-/// Returns the seconds from the fault until the mean of some seconds is normal and stays so.
+/// Returns the seconds from the fault until the means of some seconds are normal in a row.
 fn normal_after(completed: &[u32], before: f64, until: usize) -> Option<u32> {
     let seconds = &completed[..completed.len().min(until)];
-    let is_normal = |at: usize| {
-        let some = &seconds[at..at + WINDOW];
-        f64::from(some.iter().sum::<u32>()) / WINDOW as f64 >= NORMAL * before
-    };
-    let last = seconds.len().checked_sub(WINDOW)?;
-    let at = AT_S as usize;
-    match (at..=last).rev().find(|start| !is_normal(*start)) {
-        None => Some(0),
-        Some(start) if start < last => Some((start + 1 - at) as u32),
-        Some(_) => None,
-    }
+    let is_normal = |some: &[u32]| f64::from(some.iter().sum::<u32>()) / WINDOW as f64 >= NORMAL * before;
+    let normal: Vec<bool> = seconds.get(AT_S as usize..)?.windows(WINDOW).map(is_normal).collect();
+    let first = normal.windows(IN_A_ROW).position(|row| row.iter().all(|it| *it))?;
+    Some(first as u32)
 }
 
 #[cfg(test)]
@@ -293,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_normal_from_where_it_stays_so() {
+    fn it_is_normal_from_where_it_is_so_for_a_while() {
         let with = |change: fn(&mut Vec<u32>)| {
             let mut seconds = vec![5; 40];
             change(&mut seconds);
