@@ -1,7 +1,7 @@
 //! `suimon demo`: the same load, without Suimon and with it. Shows what happens and writes a report.
 //!
 //! Of sessions: one crowd, one shop, twice. Of degradation (`degradation`): a light service beside a
-//! heavy one, on a real Tomcat.
+//! heavy one, on a real Tomcat. Of a cluster (`cluster`): nodes that come and go with the load.
 //!
 //! Shop and gateway are separate processes of this binary, on free ports of 127.0.0.1; this process
 //! plays the crowd. The demo first measures the most the shop can do (the bound). Then the same
@@ -14,6 +14,7 @@
 //! terminal; `report` (with `figures`) for the browser.
 
 mod canvas;
+mod cluster;
 mod comparison;
 mod degradation;
 mod figures;
@@ -38,18 +39,23 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 #[command(after_help = "Examples:
   suimon demo
   suimon demo --clients 400 --seconds 60 --json demo.json
+  suimon demo --of cluster
   suimon demo --of degradation
 
 Takes about two minutes and leaves a report, suimon-demo.html. Everything happens on this machine, on 127.0.0.1.
+
+--of cluster needs nothing else, too: a load that triples, before a gateway that starts and ends its nodes; one of them is killed.
 
 --of degradation needs Java 17 and the Tomcat shop (mvn -q -f apps/tomcat-shop/pom.xml package -DskipTests). Thirty clients ask for a short
 computation and twenty for a report, on one core: without Suimon, then with two services declared: the report may be slowed twice as much,
 and the computation keeps a floor.
 
 Exit codes: 0 Suimon held: no session it let in failed, and more were finished than without it; of degradation: both wishes were kept;
+of a cluster: nodes came and went, the killed one was replaced, and no session was lost;
 1 it did not, or something failed while running; 2 wrong usage.")]
 pub(crate) struct Demo {
-    /// What to show: `sessions`: a crowd at a shop; `degradation`: a light service beside a heavy one.
+    /// What to show: `sessions`: a crowd at a shop; `degradation`: a light service beside a heavy one;
+    /// `cluster`: nodes that come and go.
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = Of::Sessions)]
     pub(crate) of: Of,
     /// Of sessions: visitors at once, each playing one session after another.
@@ -58,10 +64,11 @@ pub(crate) struct Demo {
     /// Of sessions: divides all times: costs of pages, think times and patience; from 0.1 to 100.
     #[arg(long, value_name = "N", default_value_t = 4.0, value_parser = scale)]
     pub(crate) scale: f64,
-    /// Of sessions: seed of all random choices; the same for both runs.
+    /// Of sessions and of a cluster: seed of all random choices; the same for both runs.
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// How long each run lasts; of degradation: for how long each is measured. [default: 60; of degradation 16]
+    /// How long each run lasts; of degradation: for how long each is measured. [default: 60; of degradation 16; of a
+    /// cluster 90, all of it]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=3600))]
     pub(crate) seconds: Option<u32>,
     /// Of degradation: the Tomcat shop.
@@ -92,6 +99,8 @@ pub(crate) enum Of {
     Sessions,
     /// A light service beside a heavy one.
     Degradation,
+    /// Nodes that come and go with the load.
+    Cluster,
 }
 
 /// What came of a demo.
@@ -132,6 +141,7 @@ pub(crate) fn run(args: &Demo) -> Exit {
     let told = match args.of {
         Of::Sessions => sessions(args),
         Of::Degradation => degradation::play(args),
+        Of::Cluster => cluster::play(args),
     };
     let outcome = told.and_then(|told| {
         print!("{}", told.words);

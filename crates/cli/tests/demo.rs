@@ -115,6 +115,40 @@ fn a_short_demo_of_degradation_plays_the_real_tomcat_in_three_acts() {
 }
 
 #[test]
+fn a_short_demo_of_a_cluster_needs_nothing_but_the_binary() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    let (report, json, picture) = (path("report.html"), path("demo.json"), path("picture.svg"));
+    let ran = run(&[
+        "demo",
+        "--of",
+        "cluster",
+        "--seconds",
+        "6",
+        "--report",
+        &report,
+        "--json",
+        &json,
+        "--picture",
+        &picture,
+    ]);
+    let numbers: Value =
+        serde_json::from_str(&fs::read_to_string(&json).unwrap_or_else(|_| panic!("{ran:?}"))).unwrap();
+    // Whether nodes come within six seconds says nothing; that the truth is told does.
+    assert_eq!(ran.code, Some(if ran.out.contains("Suimon held") { 0 } else { 1 }), "{ran:?}");
+    assert_eq!(numbers["phases"].as_array().unwrap().len(), 3);
+    assert!(numbers["visitors"]["sessions_begun"].as_u64().unwrap() > 0);
+    let samples = numbers["samples"].as_array().unwrap();
+    assert!(samples.iter().any(|sample| sample["serving"].as_u64() >= Some(1)), "{samples:?}");
+    for words in ["three times as much", "sessions/s asked for", "Report: "] {
+        assert!(ran.out.contains(words), "{words} in {}", ran.out);
+    }
+    assert!(!ran.err.contains('\u{1b}'), "{}", ran.err);
+    assert!(fs::read_to_string(&report).unwrap().trim_end().ends_with("</html>"));
+    assert!(fs::read_to_string(&picture).unwrap().starts_with("<svg"));
+}
+
+#[test]
 fn what_is_asked_for_wrongly_is_refused_before_anything_runs() {
     let folder = tempfile::tempdir().unwrap();
     let nowhere = folder.path().join("no/such/folder/report.html");

@@ -81,6 +81,12 @@ impl Processes {
         Ok(Processes { cores: Cores::share_out(), folder: tempfile::tempdir()? })
     }
 
+    /// Of a demo in which no application is to have a core for itself.
+    pub(super) fn together() -> Outcome<Self> {
+        let count = thread::available_parallelism().map_or(1, usize::from);
+        Ok(Processes { cores: Cores { own: None, count }, folder: tempfile::tempdir()? })
+    }
+
     /// Returns the folder for what processes write.
     pub(super) fn folder(&self) -> &std::path::Path {
         self.folder.path()
@@ -88,7 +94,13 @@ impl Processes {
 
     /// Starts a gateway in front of `to`; `looked` is called while it is waited for.
     pub(super) fn gateway(&self, to: &str, arguments: &[String], looked: impl FnMut()) -> Outcome<Gateway> {
-        let program = suimon("serve")?.args(["--to", to, "--listen", "127.0.0.1:0"]).args(arguments);
+        let arguments = [&["--to".to_owned(), to.to_owned()][..], arguments].concat();
+        self.serve(&arguments, looked)
+    }
+
+    /// Starts a gateway; its application is among the arguments.
+    pub(super) fn serve(&self, arguments: &[String], looked: impl FnMut()) -> Outcome<Gateway> {
+        let program = suimon("serve")?.args(["--listen", "127.0.0.1:0"]).args(arguments);
         let program = program.args(["--admin", "127.0.0.1:0", "--lease-keys", "none", "--learned", "none"]);
         let (process, [clients, operator]) = self.start(program, ["  clients ", "  operator "], looked)?;
         Ok(Gateway { url: url_in(&clients)?, admin: url_in(&operator)?, process })
