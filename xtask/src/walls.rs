@@ -335,6 +335,7 @@ const CRATES: &[Crate] = &[
         name: "suimon-experiments",
         knows: &[
             "suimon-admin",
+            "suimon-agent",
             "suimon-chart",
             "suimon-cli",
             "suimon-control",
@@ -343,7 +344,6 @@ const CRATES: &[Crate] = &[
             "suimon-identity",
             "suimon-model",
             "suimon-process",
-            "suimon-proxy",
             "suimon-rivals",
             "suimon-settings",
             "suimon-sim",

@@ -35,6 +35,7 @@
 //!   beside nginx.
 //! - [`balancing_live`]: `balancing-live`, unequal nodes behind Suimon and HAProxy, and reports of
 //!   different age.
+//! - [`agent_cost`]: `agent-cost`, what load reports cost a gateway.
 //! - [`sim`]: `sim`, `suimon sim` with external laws and generated sites.
 //!
 //! Beneath them, on `suimon-process`: `cpu`, `machine`, `apps`, `gateways`, `crowd`,
@@ -43,6 +44,7 @@
 //!
 //! Exit codes: 0 done and it holds, 1 it does not or something failed while running, 2 wrong usage.
 
+mod agent_cost;
 mod any_site;
 mod apps;
 mod balancing_live;
@@ -184,6 +186,8 @@ enum Experiment {
     WorkersFaults(workers_faults::Options),
     #[command(name = "workers-cost")]
     WorkersCost(workers_cost::Options),
+    #[command(name = "agent-cost")]
+    AgentCost(agent_cost::Options),
     #[command(name = "cluster-live")]
     ClusterLive(cluster_live::Options),
     #[command(name = "balancing-live")]
@@ -228,6 +232,7 @@ fn main() -> ExitCode {
         Experiment::MediaWiki(options) => mediawiki::run(&options),
         Experiment::WorkersFaults(options) => workers_faults::run(options),
         Experiment::WorkersCost(options) => workers_cost::run(options),
+        Experiment::AgentCost(options) => agent_cost::run(&options),
         Experiment::ClusterLive(options) => cluster_live::run(&options),
         Experiment::BalancingLive(options) => balancing_live::run(&options),
         Experiment::WorkersGuard(options) => workspace::guard(&options),
