@@ -9,6 +9,8 @@
 //! - [`flash_crowd`]: `flash-crowd`, ten times as many visitors as can be served, in line.
 //! - [`waiting_cost`]: `waiting-cost`, what visitors in line cost.
 //! - [`gateway_restart`]: `gateway-restart`, the gateway ends under load and is restarted.
+//! - [`sharing_live`]: `sharing-live`, several gateways before one application, one of them or their
+//!   engine lost.
 //! - [`slow_answers`]: `slow-answers`, pages that mostly wait for other systems.
 //! - [`kill_and_restart`]: `kill-and-restart`, the application dies under load and comes back.
 //! - [`ticket_forgery`]: `ticket-forgery`, edited tickets, leases and invitations shown to the
@@ -80,6 +82,7 @@ mod observe;
 mod overload;
 mod parallel;
 mod proxy_cost;
+mod sharing_live;
 mod sim;
 mod site;
 mod slow_answers;
@@ -138,6 +141,8 @@ enum Experiment {
     KillAndRestart(kill_and_restart::Options),
     #[command(name = "gateway-restart")]
     GatewayRestart(gateway_restart::Options),
+    #[command(name = "sharing-live")]
+    SharingLive(sharing_live::Options),
     #[command(name = "slow-answers")]
     SlowAnswers(slow_answers::Options),
     #[command(name = "sim")]
@@ -210,6 +215,7 @@ fn main() -> ExitCode {
         Experiment::WaitingMemory(options) => waiting_memory::run(options),
         Experiment::KillAndRestart(options) => kill_and_restart::run(options),
         Experiment::GatewayRestart(options) => gateway_restart::run(options),
+        Experiment::SharingLive(options) => sharing_live::run(&options),
         Experiment::SlowAnswers(options) => slow_answers::run(&options),
         Experiment::DegradationPapers(options) => degradation_papers::run(&options),
         Experiment::ClusterPapers(options) => cluster_papers::run(&options),
