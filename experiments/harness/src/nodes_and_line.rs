@@ -98,6 +98,8 @@ impl Site {
 enum Who {
     Fixed(u32),
     Ours,
+    /// Ours, as eager as it can be.
+    Eager,
     /// Ours, without sight of those who wait to be let in.
     Blind,
     HpaCpu(f64),
@@ -105,9 +107,11 @@ enum Who {
     Kpa(f64),
 }
 
+const OWN: [Who; 5] = [Who::Fixed(1), Who::Fixed(NODES_MOST), Who::Ours, Who::Eager, Who::Blind];
+
 impl Who {
     fn all(quick: bool) -> Vec<Who> {
-        let own = [Who::Fixed(1), Who::Fixed(NODES_MOST), Who::Ours, Who::Blind];
+        let own = OWN;
         let tried = if quick { 1 } else { usize::MAX };
         let uses = || USES.into_iter().take(tried);
         let requests = || REQUESTS.into_iter().take(tried);
@@ -120,7 +124,7 @@ impl Who {
             Who::HpaCpu(target) => Some((NodeRival::HpaCpu, target)),
             Who::Keda(target) => Some((NodeRival::Keda, target)),
             Who::Kpa(target) => Some((NodeRival::Kpa, target)),
-            Who::Fixed(_) | Who::Ours | Who::Blind => None,
+            Who::Fixed(_) | Who::Ours | Who::Eager | Who::Blind => None,
         }
     }
 
@@ -129,6 +133,7 @@ impl Who {
             Who::Fixed(1) => "1 node".to_owned(),
             Who::Fixed(nodes) => format!("{nodes} nodes"),
             Who::Ours => "Suimon".to_owned(),
+            Who::Eager => "Suimon, eagerness 1".to_owned(),
             Who::Blind => "Suimon, without sight of the line".to_owned(),
             Who::HpaCpu(target) | Who::Keda(target) | Who::Kpa(target) => {
                 let name = self.rival().map_or("", |(rival, _)| rival.name());
@@ -237,6 +242,7 @@ fn played(scenario: &Scenario, who: Who, seed: u64) -> Result<RunResult> {
             scenario.nodes = nodes;
             scenario.gate.params.cores = (scenario.machine.cores * f64::from(nodes)).ceil() as u32;
         }
+        Who::Eager => scaling.law = ScalingLaw::Demand { eagerness: 1.0 },
         Who::Blind => scaling.sees_newcomers = false,
         Who::Ours | Who::HpaCpu(_) | Who::Keda(_) | Who::Kpa(_) => {}
     }
@@ -295,10 +301,18 @@ fn claims(data: &Data) -> Vec<Claim> {
         } else {
             claims.push(Claim::new(
                 format!(
-                    "{name}: the line is worth at least a tenth more sessions: {:.3} with sight of it, {:.3} without",
-                    ours.goodput, blind.goodput
+                    "{name}: the line is worth a tenth more sessions, or half of the wait: {:.3} and {:.1} s with sight of it, {:.3} and {:.1} s without",
+                    ours.goodput, ours.wait_s, blind.goodput, blind.wait_s
                 ),
-                ours.goodput >= 1.1 * blind.goodput,
+                ours.goodput >= 1.1 * blind.goodput || ours.wait_s <= 0.5 * blind.wait_s,
+            ));
+            let least = data.others(site).iter().map(|play| play.nodes).fold(f64::INFINITY, f64::min);
+            claims.push(Claim::new(
+                format!(
+                    "{name}: with fewer nodes than any of the others' rules: {:.2} and {least:.2}",
+                    ours.nodes
+                ),
+                ours.nodes < least,
             ));
         }
     }
@@ -313,8 +327,7 @@ fn numbers(data: &Data) -> String {
             "| {} | goodput | worst seed | wait, 95 of 100, s | lost inside | nodes |\n|---|--:|--:|--:|--:|--:|",
             site.name()
         );
-        let own = [Who::Fixed(1), Who::Fixed(NODES_MOST), Who::Ours, Who::Blind];
-        for play in own.iter().filter_map(|who| data.of(site, *who)).chain(data.others(site)) {
+        for play in OWN.iter().filter_map(|who| data.of(site, *who)).chain(data.others(site)) {
             let _ = writeln!(
                 text,
                 "| {} | {:.3} | {:.3} | {:.1} | {:.1} | {:.2} |",

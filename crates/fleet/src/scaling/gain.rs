@@ -84,11 +84,13 @@ impl Gain {
     /// Returns whether nodes may be ordered because nodes are full.
     pub(super) fn may_try(&self, now: Instant) -> bool {
         // What is not known yet cannot be compared.
-        self.weight >= KNOWN && self.trial.is_none() && self.calm_until.is_none_or(|until| now >= until)
+        let may_add = self.trial.is_none_or(|trial| trial.serving.is_none());
+        self.weight >= KNOWN && may_add && self.calm_until.is_none_or(|until| now >= until)
     }
 
     /// Notes that nodes were ordered where there were `nodes`.
     pub(super) fn handle_order(&mut self, nodes: u32) {
-        self.trial = Some(Trial { nodes, rate: self.rate, serving: None });
+        // More that are ordered while others start are of the same trial.
+        self.trial.get_or_insert(Trial { nodes, rate: self.rate, serving: None });
     }
 }

@@ -12,7 +12,9 @@
 //! whether more nodes serve more, as what these requests wait for may be something that all nodes share.
 //!
 //! *A visit* is a request that is let in. Sessions in line are work to come, which nobody behind the gateway
-//! sees: each as many requests as sessions have made, each request as much work as requests have cost. They
+//! sees: each as many requests as sessions have made, each request as much work as requests have cost. And as
+//! fast as the line grows, as many more come than are let in: what they will ask for counts with what begins,
+//! so that the law sees the rate at which people come, and not only the one at which the gate admits them. Both
 //! count while nodes are busy.
 
 use super::api::ScalingSample;
@@ -25,6 +27,8 @@ const WORK_S: f64 = 30.0;
 /// Seconds after which it is looked again how many requests a session makes.
 const VISITS_EVERY_S: f64 = 5.0;
 
+/// Seconds over which it is the mean how fast the line grows.
+const GROWTH_S: f64 = 5.0;
 /// The busy share of the nodes from which those in line wait for nodes, and not for something else.
 const BUSY: f64 = 1.0 / 3.0;
 /// Above this share of their limits requests fill the nodes, ...
@@ -76,6 +80,8 @@ pub struct ScalingMeter {
     visits: Vec<f64>,
     looked: Option<Instant>,
     busy: Option<f64>,
+    /// Requests per second of sessions by which the line grows.
+    growth: f64,
     bound: Bound,
 }
 
@@ -96,6 +102,7 @@ struct Before {
     ended: u64,
     cpu_s: Option<f64>,
     picked: BTreeMap<NodeId, u64>,
+    newcomers: Vec<f64>,
 }
 
 impl ScalingMeter {
@@ -109,6 +116,7 @@ impl ScalingMeter {
             visits: vec![],
             looked: None,
             busy: None,
+            growth: 0.0,
             bound: Bound::default(),
         }
     }
@@ -133,6 +141,7 @@ impl ScalingMeter {
             ended,
             cpu_s: seen.cpu_s,
             picked: seen.picked.iter().copied().collect(),
+            newcomers: seen.asked.newcomers.clone(),
         };
         let before = self.before.replace(after)?;
         let passed = now.secs_since(before.at);
@@ -158,13 +167,16 @@ impl ScalingMeter {
         let in_hand = waiting + if by_fullness { 0 } else { in_flight };
         let is_busy = seen.serving == 0 || work_s >= BUSY * most;
         let in_line = if is_busy { self.in_line(&seen.asked) } else { 0.0 };
+        let grown = self.grown(&before.newcomers, &seen.asked.newcomers);
+        self.growth += (1.0 - exp(-passed / GROWTH_S)) * (grown / passed.max(1e-3) - self.growth);
+        let held_back = if is_busy { (self.growth.max(0.0) * passed).round() as u64 } else { 0 };
         let is_half_seen = cpu.is_none() && seen.asked.fullness.is_some_and(|fullness| !fullness.is_of_most);
         Some(ScalingSample {
             serving: seen.serving,
             starting: seen.starting,
             load: seen.requests_of_a_node(),
             requests: u32::try_from(in_flight).unwrap_or(u32::MAX),
-            begun,
+            begun: begun + held_back,
             ended,
             work_s,
             to_come_s: self.of_request() * (in_hand as f64 + in_line),
@@ -177,6 +189,15 @@ impl ScalingMeter {
     /// Returns the work of a request, node-seconds; 0 while it is unknown.
     fn of_request(&self) -> f64 {
         if self.requests > 0.0 { self.work / self.requests } else { 0.0 }
+    }
+
+    /// Returns how many requests those will still make by whom the line has grown, beyond the first, which
+    /// began when they came.
+    fn grown(&self, before: &[f64], newcomers: &[f64]) -> f64 {
+        let more = |index: usize| self.visits.get(index).map_or(0.0, |visits| (visits - 1.0).max(0.0));
+        let grown =
+            |(index, waiting): (usize, &f64)| waiting - before.get(index).copied().unwrap_or_default();
+        newcomers.iter().enumerate().map(|kind| grown(kind) * more(kind.0)).sum()
     }
 
     /// Returns how many requests those will make who wait to be let in.
