@@ -306,13 +306,19 @@ fn claims(data: &Data) -> Vec<Claim> {
                 ),
                 ours.goodput >= 1.1 * blind.goodput || ours.wait_s <= 0.5 * blind.wait_s,
             ));
-            let least = data.others(site).iter().map(|play| play.nodes).fold(f64::INFINITY, f64::min);
+            let is_better = |play: &&Play| {
+                play.site == site
+                    && play.who.rival().is_some()
+                    && play.goodput >= 0.98 * ours.goodput
+                    && play.wait_s <= ours.wait_s
+                    && play.nodes <= ours.nodes
+            };
+            let better: Vec<String> =
+                data.plays.iter().filter(is_better).map(|play| play.who.name()).collect();
+            let found = if better.is_empty() { "none".to_owned() } else { better.join("; ") };
             claims.push(Claim::new(
-                format!(
-                    "{name}: with fewer nodes than any of the others' rules: {:.2} and {least:.2}",
-                    ours.nodes
-                ),
-                ours.nodes < least,
+                format!("{name}: none of the others, with any target, finishes as much with a shorter wait and fewer nodes: {found}"),
+                better.is_empty(),
             ));
         }
     }
