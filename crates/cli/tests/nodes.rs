@@ -26,6 +26,7 @@ while (1) {
     close $listener;
     my $line = <$stream>;
     while (my $header = <$stream>) { last if $header eq "\r\n" }
+    select undef, undef, undef, $1 / 1000 if $line =~ /rest=(\d+)/;
     if ($line =~ /compute=(\d+)/) { my $until = clock() + $1 / 1000; 1 while clock() < $until; }
     print $stream "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: " . length($node) . "\r\n\r\n$node";
     exit;
@@ -152,7 +153,15 @@ fn a_node_that_is_frozen_gets_nothing_and_is_replaced() {
 fn all_nodes_may_be_killed_at_once_and_come_back() {
     let site = Site::start(THREE, "");
     let nodes = site.until_serve(3);
+    let clients = site.gateway.clients;
+    let asked: Vec<_> = (0..6).map(|_| thread::spawn(move || try_get(clients, "/?rest=3000"))).collect();
+    until("all are at a node", || site.state()["totals"]["in_flight"] == 6);
     nodes.iter().for_each(|node| group::kill(*node));
+    // They wait for a node, and are sent again.
+    for answer in asked {
+        let (status, page) = answer.join().unwrap().unwrap();
+        assert!(status == 200 && !nodes.contains(&page.parse().unwrap()), "{status} {page}");
+    }
     let others = site.until_serve(3);
     assert!(others.is_disjoint(&nodes));
     site.gateway.process.finish();

@@ -19,11 +19,14 @@ pub struct UpstreamError {
     unsent: Mutex<Option<Box<Unsent>>>,
 }
 
-/// A request that reached no node, unchanged, so that it can be sent again.
+/// A request that reached no node, or one that may be sent again and was lost by nodes that died:
+/// unchanged.
 pub struct Unsent {
     pub(super) head: RequestHead,
     pub(super) body: RequestBody,
     pub(super) progress: Option<Arc<Progress>>,
+    /// Nodes that had it and died without an answer: it is one that may be sent again.
+    pub(super) losses: u64,
 }
 
 /// What happened.
@@ -183,16 +186,28 @@ impl UpstreamError {
         }
     }
 
-    /// Returns the request, once, if no connection could be opened for it: no node has worked on
-    /// it.
+    /// Returns the request, once, if no connection could be opened for it, or if it may be sent
+    /// again and no node is left.
     pub fn take_unsent(&mut self) -> Option<Box<Unsent>> {
         self.unsent.get_mut().unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    /// Returns whether no connection could be opened.
+    pub(super) fn is_unreached(&self) -> bool {
+        matches!(self.kind, UpstreamErrorKind::Connect | UpstreamErrorKind::ConnectTimeout)
+    }
+
     /// Puts the request into the error, if no connection could be opened for it.
     #[must_use]
-    pub(super) fn with_unsent(mut self, unsent: Unsent) -> Self {
-        if matches!(self.kind, UpstreamErrorKind::Connect | UpstreamErrorKind::ConnectTimeout) {
+    pub(super) fn with_unsent(self, unsent: Unsent) -> Self {
+        let may_wait = self.is_unreached();
+        self.with_unsent_if(may_wait, unsent)
+    }
+
+    /// Puts the request into the error, if it `may_wait` for a node.
+    #[must_use]
+    pub(super) fn with_unsent_if(mut self, may_wait: bool, unsent: Unsent) -> Self {
+        if may_wait {
             self.unsent = Mutex::new(Some(Box::new(unsent)));
         }
         self

@@ -207,13 +207,13 @@ impl Upstream {
         B::Error: Into<BoxError>,
     {
         let (body, progress) = RequestBody::new(body);
-        Box::pin(send::send(Arc::clone(&self.shared), head.into(), body, progress, avoid))
+        Box::pin(send::send(Arc::clone(&self.shared), head.into(), body, progress, avoid, 0))
     }
 
     /// Sends a request again that reached no node.
     pub fn send_again(&self, unsent: Unsent) -> Sending {
-        let Unsent { head, body, progress } = unsent;
-        Box::pin(send::send(Arc::clone(&self.shared), head, body, progress, None))
+        let Unsent { head, body, progress, losses } = unsent;
+        Box::pin(send::send(Arc::clone(&self.shared), head, body, progress, None, losses))
     }
 
     /// Waits until some node is up and can be connected to, as far as is known.

@@ -24,6 +24,9 @@ use suimon_pool::Lease;
 
 /// The most tries for one request.
 pub const TRIES_MAX: u32 = 3;
+/// A request that this many nodes lost, while the whole application died, is sent once more when it is
+/// back; if that is lost, too, it is the request.
+const LOSSES_MAX: u64 = 2;
 /// The longest that a request waits, before it is sent again, for the end of the worker that lost it.
 const DEATH_WITHIN: Duration = Duration::from_millis(500);
 
@@ -60,23 +63,28 @@ pub(super) async fn send(
     mut body: RequestBody,
     progress: Option<Arc<Progress>>,
     avoid: Option<NodeId>,
+    // By nodes that died with it, before it waited for the application's return.
+    mut losses: u64,
 ) -> Result<Response<UpstreamBody>, UpstreamError> {
     let replayable = progress.is_none() && is_safe(&head.parts.method);
     let session = shared.affinity.as_ref().and_then(|cookie| cookie.asked(&head));
     let mut last_error: Option<UpstreamError> = None;
     let mut refused: Option<NodeId> = None;
-    let mut losses = 0;
     // Of workers, before the first try.
     let mut deaths_before = None;
     for tries in 1..=TRIES_MAX {
         let Some((pick, mut guard)) = shared.pick(refused.or(avoid), head.pin.as_ref(), session) else {
-            return Err(last_error.unwrap_or_else(UpstreamError::no_node));
+            let error = last_error.unwrap_or_else(UpstreamError::no_node);
+            // Where all are draining none comes back by itself.
+            let is_gone = !*shared.is_reached.borrow();
+            return Err(error.with_unsent_if(is_gone, Unsent { head, body, progress, losses }));
         };
         // A node that has just refused would refuse again.
         if let Some(error) = last_error.take()
             && refused == Some(pick.node)
         {
-            return Err(error.with_unsent(Unsent { head, body, progress }));
+            let is_gone = error.is_unreached() || is_gone_soon(&shared).await;
+            return Err(error.with_unsent_if(is_gone, Unsent { head, body, progress, losses }));
         }
         let node = Arc::clone(&guard.node);
         // What no program answers costs no connection, which is a worker's place.
@@ -101,7 +109,7 @@ pub(super) async fn send(
                 let error = UpstreamError::new(kind, pick.node, detail);
                 let error = cause.into_iter().fold(error, UpstreamError::caused_by);
                 if shared.nodes.is_single() {
-                    return Err(error.with_unsent(Unsent { head, body, progress }));
+                    return Err(error.with_unsent(Unsent { head, body, progress, losses }));
                 }
                 last_error = Some(error);
                 refused = Some(pick.node);
@@ -172,7 +180,9 @@ pub(super) async fn send(
                 // had closed; unless workers have died meanwhile that had nothing to do with it.
                 let others_died = deaths > deaths_before.unwrap_or(deaths) + losses;
                 if losses > 1 && !others_died {
-                    return Err(error);
+                    // ... or that the whole application died at once. Then it may wait, once.
+                    let is_gone = losses == LOSSES_MAX && is_gone_soon(&shared).await;
+                    return Err(error.with_unsent_if(is_gone, Unsent { head, body, progress, losses }));
                 }
                 last_error = Some(error);
             }
@@ -191,7 +201,15 @@ pub(super) async fn send(
         }
     }
     let error = last_error.expect("a try that does not return leaves its error");
-    Err(error.with_unsent(Unsent { head, body, progress }))
+    Err(error.with_unsent(Unsent { head, body, progress, losses }))
+}
+
+/// Returns whether no node can be connected to, or soon none can: that one has lost a request is known
+/// before it is known that it has died.
+async fn is_gone_soon(shared: &Shared) -> bool {
+    let mut is_reached = shared.is_reached.subscribe();
+    let gone = is_reached.wait_for(|is_reached| !is_reached);
+    tokio::time::timeout(DEATH_WITHIN, gone).await.is_ok()
 }
 
 /// Returns whether a status tells of a fault of the node.
