@@ -46,6 +46,8 @@ use suimon_model::{KindId, RouteId};
 const WEIGHT_MIN: f64 = 0.03;
 /// Think times needed before their tail is believed.
 const THINKS_MIN: u64 = 20;
+/// The fewest of them, where several gateways share: each sees its part of the visitors.
+const THINKS_MIN_SHARED: u64 = 5;
 /// Silence that ends a session as long as too few think times are known, seconds.
 const SILENCE_UNKNOWN: f64 = 10.0;
 /// Silence that ends a session at least, seconds.
@@ -105,6 +107,8 @@ pub struct Visits {
     /// Seconds of silence after a first answer, after which few come back; `None`: not known. Taken
     /// from `first_thinks` once a tick.
     away_after: Option<f64>,
+    /// Gateways among which the visitors are divided; 0: it is the only one.
+    gateways: u32,
 }
 
 suimon_model::saved_struct!(
@@ -121,7 +125,7 @@ suimon_model::saved_struct!(
         first_thinks,
         stage_ends,
         away_after
-    },
+    } without { gateways },
     |it: &Visits| {
         let lists = [it.to_come.len(), it.at_route.len(), it.offsets.len(), it.visits.len(), it.ranks.len()];
         let kind_fits = |kind: &KindVisits| {
@@ -445,7 +449,7 @@ impl Visits {
     /// request.
     pub fn refresh(&mut self) {
         self.stage_ends = Some(self.stage_ends());
-        let enough = self.first_thinks.count() >= THINKS_MIN;
+        let enough = self.first_thinks.count() >= self.thinks_min();
         self.away_after = self.first_thinks.quantile(AWAY_QUANTILE).filter(|_| enough);
         self.to_come.fill(0.0);
         for kind in &mut self.kinds {
@@ -595,7 +599,20 @@ impl Visits {
 
     /// Returns whether enough think times are known for silence to say something.
     pub fn knows_think_times(&self) -> bool {
-        self.thinks.count() >= THINKS_MIN
+        self.thinks.count() >= self.thinks_min()
+    }
+
+    /// Takes note that the visitors are divided among so many gateways: what one learns from so many
+    /// of them alone, all together have seen of as many more.
+    pub fn divide_among(&mut self, gateways: u32) {
+        self.gateways = gateways;
+    }
+
+    fn thinks_min(&self) -> u64 {
+        match self.gateways {
+            0 | 1 => THINKS_MIN,
+            gateways => (THINKS_MIN / u64::from(gateways)).max(THINKS_MIN_SHARED),
+        }
     }
 
     /// Returns the think times, seconds.

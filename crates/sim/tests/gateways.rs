@@ -77,6 +77,26 @@ fn several_gateways_do_what_one_does() {
 }
 
 #[test]
+fn several_gateways_start_as_fast_as_one() {
+    const SECONDS: usize = 15;
+    let mut site = with_line("_pages");
+    (site.warm_up, site.measure) = (Duration::ZERO, Duration::from_secs(SECONDS as u64 + 1));
+    // All that had begun by the end of that second, of all seeds.
+    let begun = |runs: &[GatewaysResult], second: usize| {
+        let seconds = runs.iter().flat_map(|run| &run.series[..second]);
+        seconds.map(|second| second.begun).sum::<u64>() as f64
+    };
+    let one = runs(&site, 1);
+    for count in [2, 4] {
+        let several = runs(&site, count);
+        for second in 10..=SECONDS {
+            let share = begun(&several, second) / begun(&one, second);
+            assert!(share >= 0.9, "{count} gateways, {second} s after the start: {share:.3} of one's");
+        }
+    }
+}
+
+#[test]
 fn the_same_run_is_the_same_bit_for_bit() {
     let site = Scenario { measure: Duration::from_secs(30), ..site("closed-400") };
     let faults = [Fault::EnginePaused(at(60.0), at(70.0)), Fault::Dies(2, at(100.0))];

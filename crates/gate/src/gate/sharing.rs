@@ -133,6 +133,7 @@ impl Gate {
             }
         }
         self.law.set_elsewhere(shared.in_flight_elsewhere);
+        self.visits.divide_among(part.gateways);
         self.shared = Some(shared);
         for kind in &part.kinds {
             let Some(id) = kind_of(kind.key).filter(|id| id.index() < self.kinds.len()) else { continue };
