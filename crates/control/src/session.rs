@@ -133,6 +133,12 @@ pub trait SessionLaw: std::fmt::Debug + Send {
         others == 0
     }
 
+    /// Returns whether an admission now takes nothing from those who are still to come, however
+    /// many: what it uses would be lost otherwise. Called only if it is allowed otherwise.
+    fn has_left_over(&self, _now: Instant, _outlook: &AdmissionInputs<'_>) -> bool {
+        false
+    }
+
     /// Takes note that a session began at `entry`.
     fn admitted(&mut self, _now: Instant, _entry: LastRoute) {}
 
@@ -257,6 +263,10 @@ impl SessionLaw for OpenGate {
     }
 
     fn has_enough_for(&self, _outlook: &AdmissionInputs<'_>, _others: u64) -> bool {
+        true
+    }
+
+    fn has_left_over(&self, _now: Instant, _outlook: &AdmissionInputs<'_>) -> bool {
         true
     }
 

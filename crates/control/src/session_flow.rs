@@ -96,6 +96,9 @@ const COLD_WAIT: f64 = 0.2;
 /// seconds have passed.
 const RETURNS_FEW: f64 = 0.3;
 const RETURNS_AFTER: f64 = 5.0;
+/// The same where requests wait at routes, if at least so many sessions have begun.
+const RETURNS_RARE: f64 = 0.1;
+const BEGUN_MIN: u64 = 20;
 /// At least this share of the sessions under way must have been answered before a route at which
 /// nothing is completed counts as one of long polls.
 const ANSWERED_SHARE: f64 = 1.0 / 3.0;
@@ -278,6 +281,12 @@ impl SessionLaw for Flow {
         let has_tokens = self.tokens < self.price(inputs.entry) - TOKEN_GRAIN
             || is_token_spare(self.tokens, self.depth, self.pace() * self.rate, others);
         has_tokens && others < headroom(self.kind, inputs) as u64
+    }
+
+    /// A full bucket runs over; and where nobody is held for a token, all who come later are
+    /// admitted as well.
+    fn has_left_over(&self, now: Instant, inputs: &AdmissionInputs<'_>) -> bool {
+        self.tokens >= self.depth - TOKEN_GRAIN || self.is_harmless(now, inputs)
     }
 
     /// Tokens are owed for what was admitted as one.
@@ -485,7 +494,16 @@ impl Flow {
             && long_enough
             && inputs.visits.returns_per_session(self.kind) < RETURNS_FEW
             && !inputs.visits.often_comes_back(self.kind, inputs.entry, RETURNS_FEW)
-            && (is_calm(inputs) || self.only_long_polls_wait(inputs))
+            && (is_calm(inputs)
+                || self.only_long_polls_wait(inputs)
+                || self.hardly_anybody_returns(inputs) && keeps_up(inputs))
+    }
+
+    /// Returns whether enough sessions have begun, and almost none has come back: then a newcomer
+    /// brings one request, which is seen at its route at once.
+    fn hardly_anybody_returns(&self, inputs: &AdmissionInputs<'_>) -> bool {
+        inputs.visits.begun(self.kind) >= BEGUN_MIN
+            && inputs.visits.returns_per_session(self.kind) < RETURNS_RARE
     }
 
     /// Returns whether the only routes with a queue look like long polls, streams or uploads:
@@ -647,6 +665,15 @@ fn is_idle(inputs: &AdmissionInputs<'_>, route: RouteId) -> bool {
 /// Returns whether no route is short of slots.
 fn is_calm(inputs: &AdmissionInputs<'_>) -> bool {
     inputs.routes.iter().all(|route| route.idle > SHORT)
+}
+
+/// Returns whether nobody waits at any route for longer than is of concern. A visitor of one page
+/// brings nothing but the request that is seen there at once.
+fn keeps_up(inputs: &AdmissionInputs<'_>) -> bool {
+    inputs.routes.iter().all(|route| {
+        let is_short = route.waiting as f64 <= WAIT_MIN * route.rate;
+        route.idle > SHORT || is_short
+    })
 }
 
 /// Returns X of (4): as it is known, or else the assumed capacity of a route with a crowd in front

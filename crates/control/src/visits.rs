@@ -506,6 +506,11 @@ impl Visits {
         self.kinds[kind.index()].is_young()
     }
 
+    /// Returns how many sessions of `kind` have begun.
+    pub fn begun(&self, kind: KindId) -> u64 {
+        self.kinds[kind.index()].begun
+    }
+
     /// Returns how often sessions of `kind` have come back for another visit, per session
     /// begun; 0 if none has begun.
     pub fn returns_per_session(&self, kind: KindId) -> f64 {

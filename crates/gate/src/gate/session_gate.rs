@@ -188,6 +188,10 @@ impl Gate {
         // ... unless that takes nothing from them: else each newcomer would be on the way for the
         // next one, and the line would never end.
         let is_turn = is_turn && (!overtakes || self.delays_nobody(now, kind_id, id, position));
+        // Where those called do not come, and the law has enough for them all the same, a newcomer
+        // who is here takes what nobody else would: most of those in line may have gone.
+        let is_spare = !is_from_page && !is_turn && may_be_held;
+        let is_turn = is_turn || is_spare && self.is_left_over(now, kind_id, id);
         let kind = &mut self.kinds[kind_id.index()];
         let line = kind.line.as_mut().expect("the caller has seen that there is one");
         if (is_blind || is_turn) && !is_held {
@@ -222,6 +226,20 @@ impl Gate {
         }
         let kind = &self.kinds[kind_id.index()];
         kind.law.has_enough_for(&self.inputs_of(kind_id), others)
+    }
+
+    /// Returns whether nobody is held, and what the newcomer `id` takes would be lost if it did not
+    /// begin.
+    fn is_left_over(&mut self, now: Instant, kind_id: KindId, id: RequestId) -> bool {
+        let kind = &self.kinds[kind_id.index()];
+        if !kind.admits() || !kind.held.is_empty() || kind.waiting_elsewhere() > 0 {
+            return false;
+        }
+        if self.may_admit(now, kind_id, id) != AdmissionDecision::Now {
+            return false;
+        }
+        let inputs = AdmissionInputs { entry: self.entry_of(id), ..self.inputs_of(kind_id) };
+        self.kinds[kind_id.index()].law.has_left_over(now, &inputs)
     }
 
     fn hold(&mut self, id: RequestId, kind: KindId, key: Key) {
