@@ -670,10 +670,7 @@ fn is_calm(inputs: &AdmissionInputs<'_>) -> bool {
 /// Returns whether nobody waits at any route for longer than is of concern. A visitor of one page
 /// brings nothing but the request that is seen there at once.
 fn keeps_up(inputs: &AdmissionInputs<'_>) -> bool {
-    inputs.routes.iter().all(|route| {
-        let is_short = route.waiting as f64 <= WAIT_MIN * route.rate;
-        route.idle > SHORT || is_short
-    })
+    inputs.routes.iter().all(|route| route.idle > SHORT || route.waiting as f64 <= WAIT_MIN * route.rate)
 }
 
 /// Returns X of (4): as it is known, or else the assumed capacity of a route with a crowd in front
