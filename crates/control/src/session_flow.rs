@@ -500,9 +500,11 @@ impl Flow {
     }
 
     /// Returns whether enough sessions have begun, and almost none has come back: then a newcomer
-    /// brings one request, which is seen at its route at once.
+    /// brings one request, which is seen at its route at once. Of long pages nobody has returned yet.
     fn hardly_anybody_returns(&self, inputs: &AdmissionInputs<'_>) -> bool {
         inputs.visits.begun(self.kind) >= BEGUN_MIN
+            && inputs.visits.answered_share() > ANSWERED_SHARE
+            && inputs.routes.iter().all(|route| route.service.is_none_or(|service| service < LONG))
             && inputs.visits.returns_per_session(self.kind) < RETURNS_RARE
     }
 
