@@ -37,12 +37,15 @@
 //! most [`CROWDED`] times the route's throughput while requests wait there for longer than W*.
 //! *Source*: constant work in process as in production control; `docs/laws/session.md`.
 
+mod shortage;
+
 use crate::session::{
     AdmissionDecision, AdmissionInputs, SessionLaw, TOKEN_GRAIN, interval_record, is_token_spare, wait_behind,
 };
 
 use crate::statistics::Average;
 use crate::visits::LastRoute;
+use shortage::{is_calm, is_idle, keeps_up};
 use std::collections::VecDeque;
 use suimon_model::persist::{Persist, Unsavable, Writer};
 use suimon_model::real::{exp, pow};
@@ -489,9 +492,8 @@ impl Flow {
 
     /// Returns whether a cold start needs no care: people come for one page, and no route is short.
     fn is_harmless(&self, now: Instant, inputs: &AdmissionInputs<'_>) -> bool {
-        let long_enough = self.began.is_some_and(|began| now.secs_since(began) > RETURNS_AFTER);
         self.is_cold
-            && long_enough
+            && self.began.is_some_and(|began| now.secs_since(began) > RETURNS_AFTER)
             && inputs.visits.returns_per_session(self.kind) < RETURNS_FEW
             && !inputs.visits.often_comes_back(self.kind, inputs.entry, RETURNS_FEW)
             && (is_calm(inputs)
@@ -502,10 +504,10 @@ impl Flow {
     /// Returns whether enough sessions have begun, and almost none has come back: then a newcomer
     /// brings one request, which is seen at its route at once. Of long pages nobody has returned yet.
     fn hardly_anybody_returns(&self, inputs: &AdmissionInputs<'_>) -> bool {
-        inputs.visits.begun(self.kind) >= BEGUN_MIN
-            && inputs.visits.answered_share() > ANSWERED_SHARE
+        let visits = inputs.visits;
+        (visits.begun(self.kind) >= BEGUN_MIN && visits.answered_share() > ANSWERED_SHARE)
             && inputs.routes.iter().all(|route| route.service.is_none_or(|service| service < LONG))
-            && inputs.visits.returns_per_session(self.kind) < RETURNS_RARE
+            && visits.returns_per_session(self.kind) < RETURNS_RARE
     }
 
     /// Returns whether the only routes with a queue look like long polls, streams or uploads:
@@ -650,29 +652,6 @@ fn headroom(kind: KindId, inputs: &AdmissionInputs<'_>) -> f64 {
         Some(until_exceeded.max(until_it_counts) / each)
     });
     headrooms.fold(f64::INFINITY, f64::min).max(0.0)
-}
-
-/// Returns whether no request has waited at `route` for as long as it takes to come there and
-/// through it: visitors whom a forecast held back meanwhile would have been there by now. (Over the
-/// service time alone the pipe to a page twelve seconds away fills without a forecast, and
-/// admissions oscillate.) X of a long page is known from few windows, and to wait for δ as well
-/// would take minutes: there its own service time is enough.
-fn is_idle(inputs: &AdmissionInputs<'_>, route: RouteId) -> bool {
-    let there = &inputs.routes[route.index()];
-    let service = there.service.unwrap_or(0.0);
-    let through = if service < LONG { inputs.visits.delay(route) + service } else { service };
-    there.waiting == 0 && there.idle > through + IDLE_MIN
-}
-
-/// Returns whether no route is short of slots.
-fn is_calm(inputs: &AdmissionInputs<'_>) -> bool {
-    inputs.routes.iter().all(|route| route.idle > SHORT)
-}
-
-/// Returns whether nobody waits at any route for longer than is of concern. A visitor of one page
-/// brings nothing but the request that is seen there at once.
-fn keeps_up(inputs: &AdmissionInputs<'_>) -> bool {
-    inputs.routes.iter().all(|route| route.idle > SHORT || route.waiting as f64 <= WAIT_MIN * route.rate)
 }
 
 /// Returns X of (4): as it is known, or else the assumed capacity of a route with a crowd in front
