@@ -372,7 +372,7 @@ fn draw(data: &Data, path: &std::path::Path) -> Result<()> {
     };
     let nodes =
         plot("Nodes", "nodes", &|course| course.nodes.iter().map(|nodes| f64::from(*nodes)).collect());
-    let waiting = plot("Newcomers that wait to be let in", "newcomers", &|course| {
+    let waiting = plot("Newcomers held at the gate", "newcomers", &|course| {
         course.waiting.iter().map(|waiting| *waiting as f64).collect()
     });
     figures::write(path, &[Panel::Lines(nodes, HEIGHT), Panel::Lines(waiting, HEIGHT)])
