@@ -68,7 +68,8 @@ fn cut_changed_and_foreign_files_are_refused(folder: &tempfile::TempDir, bytes: 
     let length = bytes.len() * 2 / 3;
     refused(&bytes[..length], &format!("at byte {length}: it stops before its end"));
     let mut changed = bytes.to_vec();
-    changed[length] ^= 1;
+    // The last byte is of no block's head, wherever blocks begin.
+    changed[bytes.len() - 1] ^= 1;
     refused(&changed, "the checksum is wrong");
     refused(b"A letter to a friend.\n", "at byte 0: it is not a recording of Suimon's");
     refused(b"", "at byte 0: it is not a recording of Suimon's");
