@@ -92,8 +92,9 @@ fn nodes_come_with_the_load_and_go_with_it_and_no_request_is_lost() {
     let site = Site::start("max = 3\nprocessors = 0.1\nstart_within = \"20s\"", "");
     assert_eq!(site.until_serve(1).len(), 1);
     let load = Load::begin(site.gateway.clients, 8, "/?compute=20");
+    // No other than the law can have asked for the third one. What it wants a moment later is its own
+    // affair: on a crowded machine the same load may look like less.
     let nodes = site.until_serve(3);
-    assert_eq!(site.state()["scaling"]["last"]["wanted"], 3, "{}", site.state()["scaling"]);
     load.until_served(20);
     let (_, failed) = load.end();
     // Requests that look for it would be a load of their own.
