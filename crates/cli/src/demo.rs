@@ -22,6 +22,7 @@ mod live;
 mod outcome;
 mod processes;
 mod report;
+mod seconds;
 mod stage;
 
 use crate::exit::Exit;

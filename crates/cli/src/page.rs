@@ -94,6 +94,29 @@ pub(crate) fn limits(plot: impl FnOnce(Axis) -> Plot, routes: &[(&str, Vec<(f64,
     })
 }
 
+/// Returns a table of texts: each row has its name, and a cell for each heading. `corner` is the heading of
+/// the names. On narrow screens each number becomes a line with its heading.
+pub(crate) fn table(
+    class: &str,
+    corner: &str,
+    headings: &[&str],
+    rows: impl IntoIterator<Item = (String, Vec<String>)>,
+) -> String {
+    let head: String = headings.iter().map(|name| format!("<th scope=\"col\">{name}</th>")).collect();
+    let row = |(name, cells): (String, Vec<String>)| {
+        let cells: String = headings
+            .iter()
+            .zip(cells)
+            .map(|(heading, cell)| format!("<td data-name=\"{heading}\">{}</td>", escape(&cell)))
+            .collect();
+        format!("<tr><th scope=\"row\">{}</th>{cells}</tr>\n", escape(&name))
+    };
+    let rows: String = rows.into_iter().map(row).collect();
+    format!(
+        "<table class=\"{class}\">\n<thead><tr><th scope=\"col\">{corner}</th>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n"
+    )
+}
+
 /// Returns the text escaped for HTML.
 pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")

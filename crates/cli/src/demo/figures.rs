@@ -2,14 +2,13 @@
 
 use super::comparison::failures_at;
 use super::outcome::{DemoResult, Name, Run, Sample};
+use super::seconds::smoothed;
 use crate::numbers::rate;
 use crate::page::{self, LINES_MAX};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use suimon_chart::{Axis, Bars, Dress, Hue, Plot, Rule, Series, Size, Span};
 
-/// Sessions end in bunches; the line is the mean over this many seconds.
-const MEAN_OVER_S: usize = 5;
 /// Height of the axis ÷ the highest value, to leave room for text.
 const HEADROOM: f64 = 1.2;
 
@@ -45,7 +44,7 @@ fn remark(run: &Run) -> String {
 /// Returns sessions per second over time, of both runs, under the bound.
 pub(super) fn sessions(outcome: &DemoResult, title: &str) -> Plot {
     let bound = outcome.bound.per_s;
-    let lines = outcome.runs.each_ref().map(smoothed);
+    let lines = outcome.runs.each_ref().map(completed);
     let peak = lines.iter().flatten().map(|(_, rate)| *rate).fold(0.0, f64::max);
     let mut plot = Plot::new(title)
         .describe(&outcome.verdict())
@@ -128,17 +127,11 @@ fn over_time(outcome: &DemoResult, value: &dyn Fn(&Sample) -> Option<f64>) -> Ve
     suimon.gateway.iter().map(|sample| (sample.at_s, value(sample).unwrap_or(f64::NAN))).collect()
 }
 
-/// Returns sessions completed per second, each the mean over the seconds around it.
-fn smoothed(run: &Run) -> Vec<(f64, f64)> {
+/// Returns sessions completed per second.
+fn completed(run: &Run) -> Vec<(f64, f64)> {
     let completed: Vec<f64> = run.visitors.series.iter().map(|second| f64::from(second.completed)).collect();
     // The last second was cut short.
-    let whole = &completed[..completed.len().min(run.visitors.duration_s.floor() as usize)];
-    let around = |index: usize| {
-        let from = index.saturating_sub(MEAN_OVER_S / 2);
-        let to = (index + MEAN_OVER_S / 2 + 1).min(whole.len());
-        whole[from..to].iter().sum::<f64>() / (to - from) as f64
-    };
-    (0..whole.len()).map(|index| (index as f64 + 0.5, around(index))).collect()
+    smoothed(&completed[..completed.len().min(run.visitors.duration_s.floor() as usize)])
 }
 
 #[cfg(test)]
@@ -194,15 +187,6 @@ mod tests {
         }
         let committed = std::fs::read_to_string(folder.join("picture.svg")).unwrap();
         assert!(committed == drawn, "docs/picture.svg is not what is drawn from docs/picture.json");
-    }
-
-    #[test]
-    fn the_line_is_the_mean_of_the_seconds_around() {
-        let points = smoothed(&run(Name::None, 5, 0));
-        assert_eq!(points.len(), 12);
-        let rates: Vec<f64> = points.iter().map(|(_, rate)| *rate).collect();
-        let close = |index: usize, wanted: f64| (rates[index] - wanted).abs() < 1e-9;
-        assert!(close(0, 0.0) && close(2, 2.0) && close(3, 3.0) && close(8, 5.0), "{rates:?}");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use super::Demo;
 use super::canvas::Canvas;
 use super::outcome::{Name, Sample};
+use super::seconds::{recently, sparkline};
 use crate::numbers::{rate, time};
 use crate::terminal::{Colour, Line};
 use std::time::Instant;
@@ -17,8 +18,6 @@ const SPARKS: usize = 19;
 const BESIDE_RUNS_S: f64 = 10.0;
 /// Most limits named one by one.
 const LIMITS_MAX: usize = 7;
-/// Heights in the sparkline.
-const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// The picture and what it is drawn from.
 pub(super) struct Live {
@@ -110,8 +109,8 @@ impl Live {
         ];
         for act in &self.acts {
             let colour = if act.name == Name::None { Colour::Red } else { Colour::Blue };
-            let sparks = sparks(&act.completed, self.bound.0, self.seconds);
-            let name = format!("  {:<16}{sparks}  ", act.name.title());
+            let sparks = sparkline(&act.completed, self.bound.0, self.seconds, SPARKS);
+            let name = format!("  {:<16}{sparks:<SPARKS$}  ", act.name.title());
             lines.extend([Line::default(), Line::default().coloured(colour, &name).bold(&act.words[0])]);
             let more = act.words[1..].iter();
             lines.extend(more.map(|words| Line::default().plain(&format!("{:18}{words}", ""))));
@@ -150,52 +149,4 @@ fn words(progress: &Progress, recently: f64, seconds: f64, sample: Option<&Sampl
         ));
     }
     words
-}
-
-/// Returns the sessions completed per second over the last five.
-fn recently(completed: &[u64]) -> f64 {
-    let Some(last) = completed.last() else { return 0.0 };
-    let (before, over) = match completed.len() {
-        count @ 0..=5 => (0, count),
-        count => (completed[count - 6], 5),
-    };
-    (last - before) as f64 / over as f64
-}
-
-/// Returns a sparkline of sessions per second; its full height is the bound.
-fn sparks(completed: &[u64], bound: f64, seconds: f64) -> String {
-    let each = (seconds / SPARKS as f64).max(1.0);
-    let at = |second: f64| match second as usize {
-        0 => 0,
-        index => completed[index.min(completed.len()) - 1],
-    };
-    let count = ((completed.len() as f64 / each).floor() as usize).min((seconds / each) as usize).min(SPARKS);
-    let sign = |index: usize| {
-        let (from, to) = (index as f64 * each, (index + 1) as f64 * each);
-        let height = (at(to) - at(from)) as f64 / each / bound.max(1e-9) * (HEIGHTS.len() - 1) as f64;
-        HEIGHTS[(height.round() as usize).min(HEIGHTS.len() - 1)]
-    };
-    format!("{:<SPARKS$}", (0..count).map(sign).collect::<String>())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_little_picture_is_as_high_as_the_bound_and_as_long_as_the_run() {
-        let steady: Vec<u64> = (1..=38).map(|second| second * 7).collect();
-        assert_eq!(sparks(&steady, 7.0, 38.0), "█".repeat(SPARKS));
-        assert_eq!(sparks(&steady[..4], 7.0, 38.0).trim_end(), "██");
-        assert_eq!(sparks(&[0; 38], 7.0, 38.0), "▁".repeat(SPARKS));
-        assert_eq!(sparks(&[], 7.0, 38.0).trim(), "");
-        assert_eq!(sparks(&[1, 2, 3], 1.0, 2.0).trim_end(), "██");
-    }
-
-    #[test]
-    fn the_rate_is_of_the_last_five_seconds() {
-        assert!(recently(&[]) < 1e-9);
-        assert!((recently(&[2, 4]) - 2.0).abs() < 1e-9);
-        assert!((recently(&[100, 100, 101, 102, 103, 104, 105]) - 1.0).abs() < 1e-9);
-    }
 }

@@ -135,28 +135,14 @@ fn lead(report: &ProfileReport) -> String {
     Role::ALL.into_iter().filter_map(slower).collect::<Vec<_>>().join(" ")
 }
 
-/// A table for each service, a row for each point; on narrow screens each number becomes a line with
-/// its name.
+/// A table for each service, a row for each point.
 fn numbers(report: &ProfileReport) -> String {
-    let mut text = String::new();
-    for role in Role::ALL {
-        let head: String = HEADINGS.iter().map(|name| format!("<th scope=\"col\">{name}</th>")).collect();
-        let row = |(point, service): (&PointReport, &ServiceReport)| {
-            let cells: String = HEADINGS
-                .iter()
-                .zip(cells(service))
-                .map(|(name, cell)| format!("<td data-name=\"{name}\">{cell}</td>"))
-                .collect();
-            format!("<tr><th scope=\"row\">{}</th>{cells}</tr>\n", label(point))
-        };
-        let rows: String = of_service(report, role).map(row).collect();
-        text.push_str(&format!(
-            "<h3 class=\"drawn\">{}</h3>\n<table class=\"laws\">\n<thead><tr><th scope=\"col\">light + heavy</th>{head}</tr></thead>\n\
-             <tbody>\n{rows}</tbody>\n</table>\n",
-            escape(report.name(role))
-        ));
-    }
-    text
+    let of_role = |role| {
+        let rows = of_service(report, role).map(|(point, service)| (label(point), cells(service).to_vec()));
+        let table = page::table("laws", "light + heavy", &HEADINGS, rows);
+        format!("<h3 class=\"drawn\">{}</h3>\n{table}", escape(report.name(role)))
+    };
+    Role::ALL.into_iter().map(of_role).collect()
 }
 
 fn method(report: &ProfileReport) -> String {

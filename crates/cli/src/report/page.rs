@@ -276,23 +276,15 @@ fn quantile(times: &Histogram, q: f64) -> String {
     times.quantile_s(q).map_or_else(none, time)
 }
 
-/// Returns a table with a row per route. On narrow screens each number becomes a line with its
-/// name.
+/// Returns a table with a row per route.
 fn routes(timeline: &Timeline) -> String {
     let mut routes: Vec<&RouteLine> = timeline.routes.iter().filter(|route| route.came > 0).collect();
     routes.sort_by_key(|route| std::cmp::Reverse(route.came));
-    let head: String = COLUMNS.iter().map(|(name, _)| format!("<th scope=\"col\">{name}</th>")).collect();
-    let row = |route: &&RouteLine| {
-        let cells: String = COLUMNS
-            .iter()
-            .map(|(name, cell)| format!("<td data-name=\"{name}\">{}</td>", cell(route)))
-            .collect();
-        format!("<tr><th scope=\"row\">{}</th>{cells}</tr>\n", escape(&route.name))
+    let row = |route: &RouteLine| {
+        (route.name.clone(), COLUMNS.iter().map(|(_, cell)| cell(route)).collect::<Vec<_>>())
     };
-    let rows: String = routes.iter().take(ROUTES_MAX).map(row).collect();
-    format!(
-        "<table class=\"laws routes\">\n<thead><tr><th scope=\"col\">route</th>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n"
-    )
+    let rows = routes.into_iter().take(ROUTES_MAX).map(row);
+    page::table("laws routes", "route", &COLUMNS.map(|(name, _)| name), rows)
 }
 
 fn reasons_words(timeline: &Timeline) -> String {

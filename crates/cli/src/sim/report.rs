@@ -98,22 +98,12 @@ fn expected(page: &mut String, answer: &Answer<'_>) -> Result {
     Ok(())
 }
 
-/// Writes a table with a row per law. On narrow screens each number becomes a line with its name.
+/// Writes a table with a row per law.
 fn laws(page: &mut String, answer: &Answer<'_>) -> Result {
-    page.push_str("<table class=\"laws\">\n<thead><tr><th></th>");
-    for (name, _) in COLUMNS {
-        write!(page, "<th scope=\"col\">{name}</th>")?;
-    }
-    page.push_str("</tr></thead>\n<tbody>\n");
-    for (contender, runs) in answer.contenders() {
-        let (contender, runs): (&Contender, &[Run]) = (contender, runs);
-        write!(page, "<tr><th scope=\"row\">{}</th>", escape(&contender.name))?;
-        for ((name, _), cell) in COLUMNS.iter().zip(table::cells(runs)) {
-            write!(page, "<td data-name=\"{name}\">{}</td>", escape(&cell))?;
-        }
-        page.push_str("</tr>\n");
-    }
-    writeln!(page, "</tbody>\n</table>\n<p class=\"soft\">{LEGEND}</p>")
+    let row = |(contender, runs): (&Contender, &[Run])| (contender.name.clone(), table::cells(runs).to_vec());
+    let rows = answer.contenders().map(|(contender, runs)| row((contender, runs)));
+    page.push_str(&page::table("laws", "", &COLUMNS.map(|(name, _)| name), rows));
+    writeln!(page, "<p class=\"soft\">{LEGEND}</p>")
 }
 
 /// Writes a table with a row per law and service, if there are services.

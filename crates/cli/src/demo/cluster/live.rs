@@ -2,16 +2,16 @@
 
 use super::outcome::Sample;
 use crate::demo::canvas::Canvas;
+use crate::demo::seconds::{MEAN_OVER_S, recently, sparkline};
 use crate::numbers::{rate, time};
 use crate::terminal::{Colour, Line};
 use std::time::Instant;
 use suimon_crowd::Progress;
 
-/// Seconds over which sessions are averaged, and between two plain lines.
-const OVER: usize = 5;
 /// Characters in the sparkline.
 const SPARKS: usize = 40;
-const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+/// Full height of the sparkline ÷ the most that is asked for.
+const HEADROOM: f64 = 7.0 / 6.0;
 
 pub(super) struct Live {
     canvas: Canvas,
@@ -52,7 +52,7 @@ impl Live {
     pub(super) fn progress(&mut self, progress: &Progress) {
         self.completed.push(progress.sessions_completed);
         self.progress = Some(progress.clone());
-        if self.completed.len().is_multiple_of(OVER) {
+        if self.completed.len().is_multiple_of(MEAN_OVER_S) {
             self.canvas.say(&format!("{}; {}", self.load_words(), self.node_words()));
         }
     }
@@ -112,14 +112,12 @@ impl Live {
             let many = |sign: &str, count: u32| sign.repeat(count as usize);
             many("■ ", sample.serving) + &many("□ ", sample.starting) + &many("▨ ", sample.draining)
         });
+        let sparks = sparkline(&self.completed, self.most_per_s * HEADROOM, self.seconds, SPARKS);
         let mut lines = vec![
             Line::default(),
             Line::default().bold("Suimon demo").faint(&format!("  {}, about {left} left", self.headline)),
             Line::default(),
-            Line::default().plain("  load     ").coloured(
-                Colour::Blue,
-                &format!("{:<SPARKS$}", sparks(&self.completed, self.most_per_s, self.seconds)),
-            ),
+            Line::default().plain("  load     ").coloured(Colour::Blue, &format!("{sparks:<SPARKS$}")),
             Line::default().plain("           ").bold(&self.load_words()),
             Line::default(),
             Line::default().plain("  nodes    ").coloured(Colour::Blue, signs.trim_end()),
@@ -131,29 +129,6 @@ impl Live {
         }
         lines
     }
-}
-
-/// Returns the sessions completed per second over the last few.
-fn recently(completed: &[u64]) -> f64 {
-    let Some(last) = completed.last() else { return 0.0 };
-    let (before, over) = match completed.len() {
-        count if count <= OVER => (0, count),
-        count => (completed[count - OVER - 1], OVER),
-    };
-    (last - before) as f64 / over as f64
-}
-
-/// Returns a sparkline of sessions per second; a little less than its full height is the most that is
-/// asked for.
-fn sparks(completed: &[u64], most: f64, seconds: f64) -> String {
-    let each = (seconds / SPARKS as f64).ceil().max(1.0) as usize;
-    let until = |second: usize| if second == 0 { 0 } else { completed[second - 1] };
-    let signs = (0..completed.len() / each).take(SPARKS).map(|at| {
-        let done = (until((at + 1) * each) - until(at * each)) as f64 / each as f64;
-        let height = done / most.max(1e-9) * (HEIGHTS.len() - 2) as f64;
-        HEIGHTS[(height.round() as usize).min(HEIGHTS.len() - 1)]
-    });
-    signs.collect()
 }
 
 #[cfg(test)]
@@ -170,14 +145,5 @@ mod tests {
         assert!(text[6].contains("■ ■ ■ ■ □ ▨ ▨"), "{text:#?}");
         assert!(text[7].contains("4 of 4 wanted nodes serve, 1 start, 2 drain"), "{text:#?}");
         assert!(text[9].contains("a node was killed"), "{text:#?}");
-    }
-
-    #[test]
-    fn the_line_is_as_long_as_the_run() {
-        let steady: Vec<u64> = (1..=80).map(|second| second * 10).collect();
-        assert_eq!(sparks(&steady, 10.0, 80.0), "▇".repeat(SPARKS));
-        assert_eq!(sparks(&steady[..4], 10.0, 80.0), "▇▇");
-        assert_eq!(sparks(&[], 10.0, 80.0), "");
-        assert!((recently(&steady) - 10.0).abs() < 1e-9 && recently(&[]) < 1e-9);
     }
 }

@@ -1,12 +1,11 @@
 //! The report: one page that contains all it needs and loads nothing from the network.
 
 use super::outcome::{Clustered, HEADINGS, Sample, rows};
+use crate::demo::seconds::{MEAN_OVER_S, smoothed};
 use crate::numbers::{plural, rate};
 use crate::page::{self, both_widths, escape, half, section};
 use suimon_chart::{Axis, Dress, Hue, Plot, Series, Size, Span};
 
-/// Sessions end in bunches; a line is the mean over this many seconds.
-const MEAN_OVER_S: usize = 5;
 /// Looks at the nodes before and after one that its mean is over: about a second each.
 const BUSY_OVER: usize = 10;
 /// Height of the axis ÷ the highest value, to leave room for text.
@@ -89,7 +88,8 @@ fn busy(outcome: &Clustered) -> Vec<(f64, f64)> {
 }
 
 fn sessions(outcome: &Clustered) -> Plot {
-    let finished = smoothed(outcome);
+    let completed = outcome.visitors.series.iter().map(|second| f64::from(second.completed));
+    let finished = smoothed(&completed.take(outcome.seconds as usize).collect::<Vec<_>>());
     let mut asked = Vec::new();
     let mut at = 0.0;
     for (lasts, per_s) in &outcome.phases {
@@ -123,34 +123,9 @@ fn over_time(outcome: &Clustered, of: impl Fn(&Sample) -> f64) -> Vec<(f64, f64)
     outcome.samples.iter().map(|sample| (sample.at_s, of(sample))).collect()
 }
 
-/// Returns sessions completed per second, each the mean over the seconds around it.
-fn smoothed(outcome: &Clustered) -> Vec<(f64, f64)> {
-    let completed: Vec<f64> =
-        outcome.visitors.series.iter().map(|second| f64::from(second.completed)).collect();
-    let whole = &completed[..completed.len().min(outcome.seconds as usize)];
-    let around = |index: usize| {
-        let from = index.saturating_sub(MEAN_OVER_S / 2);
-        let to = (index + MEAN_OVER_S / 2 + 1).min(whole.len());
-        whole[from..to].iter().sum::<f64>() / (to - from) as f64
-    };
-    (0..whole.len()).map(|index| (index as f64 + 0.5, around(index))).collect()
-}
-
-/// A row for each part; on narrow screens each number becomes a line with its name.
 fn numbers(outcome: &Clustered) -> String {
-    let head: String = HEADINGS[1..].iter().map(|name| format!("<th scope=\"col\">{name}</th>")).collect();
-    let row = |row: [String; 6]| {
-        let cells: String = HEADINGS[1..]
-            .iter()
-            .zip(&row[1..])
-            .map(|(name, cell)| format!("<td data-name=\"{name}\">{}</td>", escape(cell)))
-            .collect();
-        format!("<tr><th scope=\"row\">{}</th>{cells}</tr>\n", escape(&row[0]))
-    };
-    let rows: String = rows(outcome).into_iter().map(row).collect();
-    format!(
-        "<table class=\"laws\">\n<thead><tr><th></th>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n"
-    )
+    let row = |[name, cells @ ..]: [String; 6]| (name, cells.to_vec());
+    page::table("laws", "", &HEADINGS[1..], rows(outcome).into_iter().map(row))
 }
 
 fn method(outcome: &Clustered) -> String {

@@ -1,13 +1,12 @@
 //! The report: one page that contains all it needs and loads nothing from the network.
 
 use super::outcome::{Act, Degraded, Front, HEADINGS, cells};
+use crate::demo::seconds::smoothed;
 use crate::numbers::{fine_time, rate, share};
 use crate::page::{self, bars, both_widths, escape, half, section};
 use suimon_chart::{Axis, Bars, Dress, Hue, Plot, Rule, Series, Size, Span};
 use suimon_crowd::profile::Second;
 
-/// Jobs end in bunches; a line is the mean over this many seconds.
-const MEAN_OVER_S: usize = 5;
 /// Height of the axis ÷ the highest value, to leave room for text.
 const HEADROOM: f64 = 1.25;
 
@@ -86,7 +85,7 @@ fn heavy(outcome: &Degraded) -> Plot {
 
 /// Returns jobs per second of all acts over time.
 fn over_time(outcome: &Degraded, title: &str, unit: &str, of: fn(&Second) -> u32) -> Plot {
-    let lines = outcome.acts.each_ref().map(|act| smoothed(act, of));
+    let lines = outcome.acts.each_ref().map(|act| measured(act, of));
     let highest = lines.iter().flatten().map(|(_, value)| *value).fold(1.0, f64::max);
     let plot = timeline(outcome, title, Axis::new(unit).from(0.0).to(highest * HEADROOM))
         .describe(&outcome.verdict())
@@ -98,16 +97,10 @@ fn over_time(outcome: &Degraded, title: &str, unit: &str, of: fn(&Second) -> u32
         .fold(plot, |plot, (act, line)| plot.series(Series::line(&outcome.title(act), hue(act.front), line)))
 }
 
-/// Returns jobs per second until the measuring ends, each the mean over the seconds around it.
-fn smoothed(act: &Act, of: fn(&Second) -> u32) -> Vec<(f64, f64)> {
-    let values: Vec<f64> = act.series.iter().map(|second| f64::from(of(second))).collect();
-    let values = &values[..values.len().min(act.measured_to_s.floor() as usize)];
-    let around = |index: usize| {
-        let from = index.saturating_sub(MEAN_OVER_S / 2);
-        let to = (index + MEAN_OVER_S / 2 + 1).min(values.len());
-        values[from..to].iter().sum::<f64>() / (to - from) as f64
-    };
-    (0..values.len()).map(|index| (index as f64 + 0.5, around(index))).collect()
+/// Returns jobs per second until the measuring ends.
+fn measured(act: &Act, of: fn(&Second) -> u32) -> Vec<(f64, f64)> {
+    let measured = act.series.iter().take(act.measured_to_s.floor() as usize);
+    smoothed(&measured.map(|second| f64::from(of(second))).collect::<Vec<_>>())
 }
 
 fn pauses(outcome: &Degraded) -> Plot {
@@ -145,21 +138,9 @@ fn wishes(outcome: &Degraded) -> String {
     outcome.acts.iter().filter_map(settings).collect()
 }
 
-/// A row for each act; on narrow screens each number becomes a line with its name.
 fn numbers(outcome: &Degraded) -> String {
-    let head: String = HEADINGS.iter().map(|name| format!("<th scope=\"col\">{name}</th>")).collect();
-    let row = |act: &Act| {
-        let cells: String = HEADINGS
-            .iter()
-            .zip(cells(act))
-            .map(|(name, cell)| format!("<td data-name=\"{name}\">{}</td>", escape(&cell)))
-            .collect();
-        format!("<tr><th scope=\"row\">{}</th>{cells}</tr>\n", escape(&outcome.title(act)))
-    };
-    let rows: String = outcome.acts.iter().map(row).collect();
-    format!(
-        "<table class=\"laws\">\n<thead><tr><th></th>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n"
-    )
+    let rows = outcome.acts.iter().map(|act| (outcome.title(act), cells(act).to_vec()));
+    page::table("laws", "", &HEADINGS, rows)
 }
 
 fn method(outcome: &Degraded) -> String {
