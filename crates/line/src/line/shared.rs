@@ -94,6 +94,11 @@ impl Line {
         let Some(mut shared) = self.shared.take() else { return };
         let rate = rate.unwrap_or(self.rate / part.portion.max(PORTION_MIN));
         shared.may_pass(self.ticked, PASSING * rate);
+        if !self.is_moving() {
+            shared.elsewhere.clone_from(&part.lanes_elsewhere);
+            self.shared = Some(shared);
+            return;
+        }
         let own = self.lane_records();
         let heard = || own.iter().chain(&part.lanes_elsewhere);
         let waits =
@@ -118,16 +123,18 @@ impl Line {
         self.call();
     }
 
-    /// Returns how it stands here, lane by lane.
+    /// Returns how it stands here, lane by lane. While nobody is called here, people here are no
+    /// reason for the other gateways to wait: they are passed, and called first once the line moves.
     pub fn lane_records(&self) -> Vec<LaneRecord> {
+        let moves = self.is_moving();
         let of = |lane: Lane| {
             let numbers = &self.lanes[lane.index()];
             LaneRecord {
                 lane: lane.index() as u32,
                 next: numbers.next,
                 called: numbers.called,
-                expected: numbers.expected(numbers.called),
-                people: numbers.people(PEOPLE_MAX),
+                expected: if moves { numbers.expected(numbers.called) } else { 0.0 },
+                people: if moves { numbers.people(PEOPLE_MAX) } else { Vec::new() },
             }
         };
         Lane::ALL.into_iter().map(of).collect()

@@ -70,6 +70,32 @@ fn both_call_up_to_one_mark_whoever_has_the_earlier_numbers() {
 }
 
 #[test]
+fn a_line_that_stands_still_at_one_gateway_moves_at_the_others() {
+    let (mut one, mut other) = (line(1, 0), line(2, 64));
+    let (early, late) = (draw(&mut one, 50), draw(&mut other, 30));
+    one.application(false);
+    let mut before = 0;
+    for step in 1..=60 {
+        exchange(&mut one, &mut other, f64::from(step) * 0.25, 2.0);
+        let called = called(&other, &late);
+        late[before..called].iter().for_each(|place| _ = other.claimed(*place));
+        before = called;
+    }
+    assert_eq!(called(&one, &early), 0, "where it stands nobody is called");
+    assert_eq!(before, 30, "and elsewhere nobody waits for them");
+
+    early.iter().for_each(|place| _ = one.contact(second(15.0), *place));
+    one.application(true);
+    let further = draw(&mut other, 20);
+    for step in 61..=68 {
+        exchange(&mut one, &mut other, f64::from(step) * 0.25, 2.0);
+    }
+    let (of_early, of_further) = (called(&one, &early), called(&other, &further));
+    assert!((10..50).contains(&of_early), "at the pace of all, not at once: {of_early}");
+    assert_eq!(of_further, 0, "they are the first then");
+}
+
+#[test]
 fn a_visitor_who_comes_from_another_gateway_keeps_the_place() {
     let (mut one, mut other) = (line(1, 0), line(2, 64));
     let (early, late) = (draw(&mut one, 30), draw(&mut other, 30));
