@@ -1,12 +1,11 @@
 //! A gateway's state as lines for people, the most important first.
 
+mod cluster;
 mod pools;
 
 use crate::numbers::rough_time as time;
 use crate::terminal::{Colour, Line, Size, wrapped};
-use suimon_admin::{
-    DecisionState, KindState, NodeReportState, NodeState, RouteState, ScalingState, ServiceState, State,
-};
+use suimon_admin::{DecisionState, KindState, NodeReportState, NodeState, RouteState, ServiceState, State};
 use suimon_statistics::table::{Align, columns};
 
 /// The most routes shown: first those with most queued or in-flight requests, then those with most
@@ -85,36 +84,12 @@ fn draw(state: &State, layout: &Layout) -> Vec<Line> {
     section(&mut lines, "Routes", &routes(state, layout.routes));
     section(&mut lines, "Services", &services(&state.services));
     section(&mut lines, "Application", &nodes(&state.nodes, layout.nodes));
-    lines.extend(state.scaling.as_ref().into_iter().flat_map(scaling));
+    lines.extend(state.scaling.as_ref().into_iter().flat_map(cluster::scaling));
+    lines.extend(state.sharing.as_ref().into_iter().flat_map(cluster::sharing));
     section(&mut lines, "Workers", &pools::table(&state.pools));
     lines.extend(pools::details(state));
     section(&mut lines, "Refused", &refusals(state, layout.refusals));
     section(&mut lines, "Last decisions", &last_decisions(state, layout.decisions));
-    lines
-}
-
-/// Returns how the number of nodes stands.
-fn scaling(state: &ScalingState) -> Vec<Line> {
-    let busy = state.busy.map_or("unknown".to_owned(), |busy| format!("{busy:.1}"));
-    let beside = [(state.starting, "starting"), (state.parked, "parked"), (state.draining, "draining")];
-    let beside: String = beside
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!(", {count} {what}"))
-        .collect();
-    let text = format!(
-        "  {} of {} wanted nodes serve{beside}; {busy} busy; {} to {} by {}",
-        state.serving, state.wanted, state.min, state.max, state.provider
-    );
-    let mut lines = vec![Line::default().plain(&text)];
-    if let Some(last) = &state.last {
-        let text = format!("  {} since {}: {}", last.wanted, time(last.ago_seconds), last.explanation);
-        lines.push(Line::default().faint(&text));
-    }
-    if let Some(trouble) = &state.trouble {
-        let first = trouble.lines().next().unwrap_or_default();
-        lines.push(Line::default().coloured(Colour::Red, &format!("  {first}")));
-    }
     lines
 }
 
