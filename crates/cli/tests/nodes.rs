@@ -9,6 +9,7 @@ use common::{Gateway, Load, file, get, run, try_get, until};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::thread;
+use std::time::{Duration, Instant};
 use suimon_process::{Signal, group};
 
 /// Answers with the number of the node's process, and computes for a while first if it is asked to.
@@ -16,6 +17,8 @@ const NODE: &str = r#"
 use strict;
 use IO::Socket::INET;
 use Time::HiRes qw(clock);
+# As long as this file is there, no node comes to its start.
+select undef, undef, undef, 0.05 while -e $ARGV[1];
 # The CPU time of children that are waited for counts as the node's.
 $SIG{CHLD} = sub { 1 while waitpid(-1, 1) > 0 };
 my $listener = IO::Socket::INET->new(LocalAddr => "127.0.0.1:$ARGV[0]", Listen => 99, ReuseAddr => 1) or die $!;
@@ -35,20 +38,21 @@ while (1) {
 
 struct Site {
     gateway: Gateway,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Site {
     fn start(nodes: &str, other: &str) -> Site {
         let folder = tempfile::tempdir().unwrap();
         let node = file(&folder, "node.pl", NODE);
+        let hold = folder.path().join(HOLD).display().to_string();
         let settings = format!(
-            "[nodes]\nprovider = \"processes\"\ncommand = [\"perl\", \"{node}\", \"{{port}}\"]\nready = \"/ready\"\n{nodes}\n{other}"
+            "[nodes]\nprovider = \"processes\"\ncommand = [\"perl\", \"{node}\", \"{{port}}\", \"{hold}\"]\nready = \"/ready\"\n{nodes}\n{other}"
         );
         let settings = file(&folder, "suimon.toml", &settings);
         let checked = run(&["check", &settings]);
         assert_eq!(checked.code, Some(0), "{}", checked.out);
-        Site { gateway: Gateway::start(&["--config", &settings, "--learned", "none"]), _folder: folder }
+        Site { gateway: Gateway::start(&["--config", &settings, "--learned", "none"]), folder }
     }
 
     fn state(&self) -> Value {
@@ -84,6 +88,11 @@ impl Site {
 fn is_alive(process: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{process}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
 }
+
+/// How long all nodes are away.
+const AWAY: Duration = Duration::from_secs(11);
+/// The file, in the site's folder, that keeps nodes from coming to their start.
+const HOLD: &str = "hold";
 
 const THREE: &str = "law = \"fixed\"\ncount = 3";
 
@@ -157,8 +166,12 @@ fn all_nodes_may_be_killed_at_once_and_come_back() {
     let clients = site.gateway.clients;
     let asked: Vec<_> = (0..6).map(|_| thread::spawn(move || try_get(clients, "/?rest=3000"))).collect();
     until("all are at a node", || site.state()["totals"]["in_flight"] == 6);
+    let hold = file(&site.folder, HOLD, "");
+    let killed = Instant::now();
     nodes.iter().for_each(|node| group::kill(*node));
-    // They wait for a node, and are sent again.
+    // They wait for a node, and are sent again, also where the start of one takes its time.
+    until("it has been down for longer than a start usually takes", || killed.elapsed() > AWAY);
+    std::fs::remove_file(hold).unwrap();
     for answer in asked {
         let (status, page) = answer.join().unwrap().unwrap();
         assert!(status == 200 && !nodes.contains(&page.parse().unwrap()), "{status} {page}");

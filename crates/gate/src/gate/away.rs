@@ -14,8 +14,9 @@ pub(super) const AWAITING_MAX: usize = 10_000;
 /// Most of these per session: more than a browser opens connections, and few enough that one
 /// session cannot use up all of them.
 pub(super) const AWAITING_OF_SESSION_MAX: u32 = 8;
-/// Longest wait for its return, seconds, ...
-pub(super) const AWAITED_MAX: f64 = 10.0;
+/// Longest wait for its return, seconds: an application that is started anew is often back only after more
+/// than ten, ...
+pub(super) const AWAITED_MAX: f64 = 20.0;
 /// ... and for no more than this share of its visitor's patience.
 const AWAITED_SHARE: f64 = 0.7;
 
