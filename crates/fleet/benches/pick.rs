@@ -58,7 +58,7 @@ impl Bench {
         self.fleet.handle_answer(self.now, node);
         let served = Served { route: RouteId(0), took: Duration::from_millis(20), is_good: true };
         self.fleet.handle_served(self.now, node, &served);
-        self.fleet.handle_release(node);
+        self.fleet.handle_release(self.now, node);
         if self.turn.is_multiple_of(REPORTED_EVERY) {
             self.report(self.turn / REPORTED_EVERY % self.nodes.len());
         }

@@ -33,7 +33,7 @@ suimon_model::choices! {
         /// By what the fleet itself sees.
         Shares = 0, "shares", "the fewest requests in flight for the node's share, which moves until requests take as long on every node";
         /// By what nodes report, for every request.
-        Reported = 1, "reported", "the least reported load per processor, with what was sent since the report, for every request";
+        Reported = 1, "reported", "the least reported load per processor, corrected by what was sent and answered since the report, for every request";
         /// By what nodes report, for every connection of a client.
         Paper = 2, "paper", "the papers' rule: the shortest reported run queue, chosen once for all requests of a client's connection";
     }

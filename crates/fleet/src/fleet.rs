@@ -171,21 +171,23 @@ impl Fleet {
         let index = node.index();
         let node = &mut self.nodes[index];
         self.shares.handle_pick(now, index, node.in_flight);
-        self.reports.handle_sent(index);
+        self.reports.handle_in_flight(now, index, node.in_flight);
         node.in_flight += 1;
         node.picked += 1;
     }
 
     /// Folds in what `node` reports of its load. It is looked at where [`Balance`](crate::Balance) says so.
     pub fn handle_report(&mut self, now: Instant, node: NodeId, report: &LoadReport) {
-        if self.nodes.get(node.index()).is_some_and(|node| !node.gone) {
-            self.reports.handle_report(now, node.index(), report);
+        if let Some(state) = self.nodes.get(node.index()).filter(|node| !node.gone) {
+            self.reports.handle_report(now, node.index(), report, state.in_flight);
         }
     }
 
     /// Notes that a picked request has ended on `node`, with any outcome.
-    pub fn handle_release(&mut self, node: NodeId) {
-        if let Some(node) = self.nodes.get_mut(node.index()) {
+    pub fn handle_release(&mut self, now: Instant, node: NodeId) {
+        let index = node.index();
+        if let Some(node) = self.nodes.get_mut(index) {
+            self.reports.handle_in_flight(now, index, node.in_flight);
             debug_assert!(node.in_flight > 0, "released more often than picked");
             node.in_flight = node.in_flight.saturating_sub(1);
         }

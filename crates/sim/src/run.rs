@@ -425,7 +425,7 @@ impl<'a> Run<'a> {
             self.free_work.push(id as usize);
             let took = now.since(work.since);
             let served = Served { route: work.gate_route, took, is_good: !work.fails };
-            self.fleet.handle_release(work.node);
+            self.fleet.handle_release(now, work.node);
             self.fleet.handle_served(now, work.node, &served);
             self.fleet.handle_answer(now, work.node);
             let owner = self.owners.remove(&work.permit.request());

@@ -68,7 +68,7 @@ impl Site {
         if self.fails == Some(node.index()) {
             self.errors += 1;
             let served = Served { route: ROUTE, took: Duration::from_millis(1), is_good: false };
-            self.fleet.handle_release(node);
+            self.fleet.handle_release(now, node);
             self.fleet.handle_served(now, node, &served);
             return true;
         }
@@ -96,7 +96,7 @@ impl Site {
                 let took = now.since(since);
                 self.took.push(took.as_secs_f64());
                 ended += 1;
-                self.fleet.handle_release(node);
+                self.fleet.handle_release(now, node);
                 if self.learns {
                     self.fleet.handle_served(now, node, &Served { route: ROUTE, took, is_good: true });
                 }

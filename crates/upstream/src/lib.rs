@@ -627,7 +627,8 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        self.shared.fleet().handle_release(self.node.id);
+        let now = self.shared.now();
+        self.shared.fleet().handle_release(now, self.node.id);
     }
 }
 

@@ -18,23 +18,29 @@ impl Fleet {
             return None;
         }
         let silent_since = self.shares.silent_since(now);
-        let (mut chosen, mut least, mut alike, mut count) = (None, f64::INFINITY, 0, 0);
+        let (mut chosen, mut least, mut alike, mut count) = (None, (f64::INFINITY, 0.0), 0, 0);
         for index in 0..self.nodes.len() {
             let is_fit = Some(index) != avoid.map(NodeId::index)
                 && self.is_fit(now, index, &self.nodes[index], fitness, silent_since);
             if !is_fit {
                 continue;
             }
+            let in_flight = self.nodes[index].in_flight;
             let load = match self.params.balance {
                 Balance::Paper => self.reports.run_queue(now, index)?,
-                _ => self.reports.load(now, index, self.shares.part(now, index))?,
+                _ => self.reports.load(now, index, self.shares.part(now, index), in_flight)?,
             };
             count += 1;
-            if load < least {
-                (least, alike) = (load, 0);
+            // Of equals the one with the fewest requests for its share, ...
+            let tie = match self.params.balance {
+                Balance::Reported if load <= least.0 => f64::from(in_flight) / self.shares.share(index),
+                _ => 0.0,
+            };
+            if (load, tie) < least {
+                (least, alike) = ((load, tie), 0);
             }
-            // A random one of equals.
-            if load <= least {
+            // ... and a random one where that is equal, too.
+            if (load, tie) <= least {
                 alike += 1;
                 if alike == 1 || self.rng.below(alike) == 0 {
                     chosen = Some(index);

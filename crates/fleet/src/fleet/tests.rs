@@ -40,7 +40,7 @@ fn picks(fleet: &mut Fleet, now: Instant, times: usize) -> BTreeSet<u32> {
     (0..times)
         .map(|_| {
             let node = fleet.pick(now, None).unwrap().node;
-            fleet.handle_release(node);
+            fleet.handle_release(now, node);
             node.0
         })
         .collect()
@@ -413,7 +413,7 @@ fn with_none_well_any_is_picked_but_never_one_that_drains() {
     fleet.drain(at(9.0), NodeId(2), true);
     let pick = fleet.pick(at(9.0), None).unwrap();
     assert_eq!(pick.reason, PickReason::Panic);
-    fleet.handle_release(pick.node);
+    fleet.handle_release(at(9.0), pick.node);
     assert_eq!(picks(&mut fleet, at(9.0), 50), BTreeSet::from([0, 1]));
     fleet.drain(at(9.0), NodeId(0), true);
     assert_eq!(fleet.pick(at(9.0), Some(NodeId(1))).unwrap().node, NodeId(1), "better the avoided than none");
@@ -434,7 +434,7 @@ fn a_node_that_drains_is_removed_once_it_has_nothing_in_flight() {
     assert!(!fleet.remove_node(at(0.0), node), "it serves");
     fleet.drain(at(0.0), node, true);
     assert!(!fleet.remove_node(at(0.0), node), "a request is there");
-    fleet.handle_release(node);
+    fleet.handle_release(at(0.0), node);
     assert!(fleet.remove_node(at(0.0), node));
     assert_eq!(fleet.view().iter().map(|node| node.node.0).collect::<Vec<_>>(), [0]);
     assert_eq!(picks(&mut fleet, at(1.0), 9), BTreeSet::from([0]));
@@ -556,7 +556,7 @@ fn play(nodes: u32, seed: u64, events: &[Event]) -> Vec<String> {
             }
             Event::Release => {
                 if let Some(node) = held.pop() {
-                    fleet.handle_release(node);
+                    fleet.handle_release(now, node);
                 }
             }
             Event::Answer(node) => fleet.handle_answer(now, NodeId(node)),
@@ -629,7 +629,7 @@ mod shares {
     use suimon_model::{Rng, RouteId};
 
     fn served(fleet: &mut Fleet, now: Instant, node: NodeId, route: u32, millis: u64, is_good: bool) {
-        fleet.handle_release(node);
+        fleet.handle_release(now, node);
         fleet.handle_answer(now, node);
         let took = Duration::from_millis(millis);
         fleet.handle_served(now, node, &Served { route: RouteId(route), took, is_good });

@@ -52,6 +52,7 @@ const LEARNS_S: u32 = 40;
 #[command(after_help = "Examples:
   ./experiments/run balancing-live                 about ten minutes
   ./experiments/run balancing-live --rounds 9
+  ./experiments/run balancing-live --reports       only old and fresh reports
   ./experiments/run balancing-live --redraw        tables and figure from the data that is there")]
 pub(crate) struct Options {
     #[command(flatten)]
@@ -64,6 +65,9 @@ pub(crate) struct Options {
     warmup: f64,
     #[arg(long, value_name = "SECONDS", default_value_t = 8.0)]
     seconds: f64,
+    /// Only the comparison of old and fresh reports: two minutes and a half; without HAProxy.
+    #[arg(long)]
+    reports: bool,
     /// Measures nothing: tables, claims and figure again from the data.
     #[arg(long)]
     redraw: bool,
@@ -150,7 +154,8 @@ fn measure(common: &Common, options: &Options) -> Result<Data> {
         .collect();
     let mut nodes = nodes?;
     let mut cells: Vec<(Contestant, f64)> = Vec::new();
-    for offered in [FULL, OVER] {
+    let full = if options.reports { &[][..] } else { &[FULL, OVER] };
+    for offered in full.iter().copied() {
         cells.extend(Contestant::FULL.map(|contestant| (contestant, offered)));
     }
     cells.extend(Contestant::REPORTS.map(|contestant| (contestant, ROOM)));
@@ -158,7 +163,8 @@ fn measure(common: &Common, options: &Options) -> Result<Data> {
         if common.quick { (1, 2.0, 3.0) } else { (options.rounds, options.warmup, options.seconds) };
     let times = [warmup, seconds].map(Duration::from_secs_f64);
     let mut standing = Vec::new();
-    for contestant in Contestant::ALL {
+    let compared = Contestant::ALL.into_iter();
+    for contestant in compared.filter(|it| cells.iter().any(|(other, _)| other == it)) {
         let folder = common.scratch.join(contestant.name().replace([' ', ',', '(', ')'], "-"));
         let mut one = contestant.start(common, &folder, &nodes)?;
         if contestant.is_suimon() {

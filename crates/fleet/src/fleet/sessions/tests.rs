@@ -33,7 +33,7 @@ fn key(value: u64) -> SessionKey {
 fn ask(fleet: &mut Fleet, now: Instant, asked: SessionKey) -> NodeId {
     let Pick { node, .. } = fleet.pick_for(now, asked, None).unwrap();
     fleet.handle_session(now, node, Some(asked), SessionSaid::Nothing);
-    fleet.handle_release(node);
+    fleet.handle_release(now, node);
     node
 }
 
@@ -41,7 +41,7 @@ fn ask(fleet: &mut Fleet, now: Instant, asked: SessionKey) -> NodeId {
 fn begin(fleet: &mut Fleet, now: Instant, value: u64) -> NodeId {
     let Pick { node, .. } = fleet.pick(now, None).unwrap();
     fleet.handle_session(now, node, None, SessionSaid::Set(key(value)));
-    fleet.handle_release(node);
+    fleet.handle_release(now, node);
     node
 }
 
@@ -119,7 +119,7 @@ fn a_node_that_drains_keeps_its_sessions_and_gets_no_new_ones_until_they_end() {
     // A log-in gives the session another name.
     let pick = fleet.pick_for(at(500), key(7), None).unwrap();
     fleet.handle_session(at(500), pick.node, Some(key(7)), SessionSaid::Set(key(8)));
-    fleet.handle_release(pick.node);
+    fleet.handle_release(at(500), pick.node);
     assert!(!fleet.remove_node(at(501), home));
     assert_eq!(ask(&mut fleet, at(1000), key(8)), home);
     fleet.handle_session(at(1001), home, Some(key(8)), SessionSaid::Withdrawn);
@@ -247,7 +247,7 @@ proptest! {
                 None => prop_assert_ne!(statuses[&node], Status::Draining),
             }
             fleet.handle_session(now, node, asked.map(key), said);
-            fleet.handle_release(node);
+            fleet.handle_release(now, node);
             let before = asked.and_then(|asked| Some((asked, *known.get(&asked)?)));
             match (before, said) {
                 (Some((asked, (home, _, false))), SessionSaid::Set(new)) if asked != new.value => {
