@@ -20,6 +20,7 @@ impl Snapshot {
         Asked {
             begun: counts().map(|counts| counts.offered - counts.refused).sum(),
             ended: counts().map(|counts| counts.completed + counts.failed + counts.abandoned).sum(),
+            answered: counts().map(|counts| counts.completed + counts.failed).sum(),
             in_flight: routes.iter().map(|route| route.in_flight as u64).sum(),
             waiting: behind_limits.map(|route| route.waiting as u64).sum(),
             newcomers: self.kinds.iter().map(newcomers).collect(),

@@ -5,8 +5,10 @@
 pub struct Asked {
     /// Requests that were let in since the start.
     pub begun: u64,
-    /// Requests that ended in the application since the start.
+    /// Requests that ended since the start, those among them whose clients left.
     pub ended: u64,
+    /// Of these, those that were answered, well or not.
+    pub answered: u64,
     /// Requests in the application.
     pub in_flight: u64,
     /// Requests that wait at routes without a declared limit.

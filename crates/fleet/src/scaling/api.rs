@@ -57,6 +57,8 @@ pub struct ScalingSample {
     pub begun: u64,
     /// Visits that ended.
     pub ended: u64,
+    /// Of these, those that were answered: whoever leaves a queue was served by no node.
+    pub answered: u64,
     /// Work that nodes have done, node-seconds.
     pub work_s: f64,
     /// Whether that was measured by how full the nodes were: what fills them may be something that all share.

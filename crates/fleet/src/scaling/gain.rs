@@ -6,13 +6,15 @@
 //! ones have served for long enough:
 //!
 //! ```text
-//! gain  = X / X₀ − 1          X: ended per second, before and after
-//! due   = n / n₀ − 1          n: nodes
+//! gain  = X / X₀ − 1          X: answered per second, before and after
+//! due   = f / n₀ − 1          f: nodes that are filled; n₀: nodes before
 //! gain < due / 4  →  back to n₀, and no more for a minute, then two, four … at most 32 minutes
 //! ```
 //!
-//! *Units*: requests per second, seconds. *Limits*: no verdict while nodes start or nobody waits, since then
-//! less may simply be asked for.
+//! What is due is in proportion to the nodes that are filled, and not to those that are there: nobody knows what
+//! nodes would serve that hardly anybody was let in to. *Units*: requests per second, node-seconds per second,
+//! seconds. *Limits*: no verdict while nodes start, before half of the new ones are filled, or while nobody waits,
+//! since then less may simply be asked for.
 
 use super::api::ScalingSample;
 use suimon_model::real::exp;
@@ -26,6 +28,8 @@ const RATE_S: f64 = 10.0;
 /// times that a request takes.
 const RATES: f64 = 3.0;
 const ANSWERS: f64 = 3.0;
+/// The part of the new nodes that must be filled before they are judged.
+const FILLED: f64 = 0.5;
 /// The weight from which on a rate is known: that of one time constant.
 const KNOWN: f64 = 0.63;
 /// How long nobody tries again after the first failure, and how often that doubles.
@@ -35,8 +39,10 @@ const DOUBLINGS_MAX: u32 = 5;
 /// What is known of the gain of more nodes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Gain {
-    /// Requests that end per second, and how much of a whole mean it is: from 0 to 1.
+    /// Requests that are answered per second, nodes that are filled, and how much of a whole mean both are: from 0
+    /// to 1.
     rate: f64,
+    filled: f64,
     weight: f64,
     trial: Option<Trial>,
     failures: u32,
@@ -58,7 +64,9 @@ impl Gain {
     pub(super) fn look(&mut self, now: Instant, passed: f64, sample: &ScalingSample) -> Option<u32> {
         let kept = exp(-passed / RATE_S);
         self.weight = kept * self.weight + 1.0 - kept;
-        self.rate += (1.0 - kept) / self.weight * (sample.ended as f64 / passed - self.rate);
+        let share = (1.0 - kept) / self.weight;
+        self.rate += share * (sample.answered as f64 / passed - self.rate);
+        self.filled += share * (sample.work_s / passed - self.filled);
         let trial = self.trial.as_mut()?;
         if sample.starting > 0 {
             return None;
@@ -69,10 +77,15 @@ impl Gain {
             return None;
         }
         let Trial { nodes, rate, .. } = *trial;
-        self.trial = None;
-        let due = f64::from(sample.serving) / f64::from(nodes.max(1)) - 1.0;
+        let beyond = |count: f64| count / f64::from(nodes.max(1)) - 1.0;
+        let (due, most) = (beyond(self.filled), beyond(f64::from(sample.serving)));
         // Nobody waits: they serve all that comes.
-        if !sample.is_held || !sample.by_fullness || self.rate >= rate * (1.0 + DUE * due) {
+        let is_judged = sample.is_held && sample.by_fullness;
+        if is_judged && due < FILLED * most {
+            return None;
+        }
+        self.trial = None;
+        if !is_judged || self.rate >= rate * (1.0 + DUE * due) {
             self.failures = 0;
             return None;
         }

@@ -100,6 +100,7 @@ struct Before {
     at: Instant,
     begun: u64,
     ended: u64,
+    answered: u64,
     cpu_s: Option<f64>,
     picked: BTreeMap<NodeId, u64>,
     newcomers: Vec<f64>,
@@ -134,11 +135,12 @@ impl ScalingMeter {
         seen: &ScalingSeen,
         visits: impl Fn() -> Vec<f64>,
     ) -> Option<ScalingSample> {
-        let Asked { begun, ended, in_flight, waiting, .. } = seen.asked;
+        let Asked { begun, ended, answered, in_flight, waiting, .. } = seen.asked;
         let after = Before {
             at: now,
             begun,
             ended,
+            answered,
             cpu_s: seen.cpu_s,
             picked: seen.picked.iter().copied().collect(),
             newcomers: seen.asked.newcomers.clone(),
@@ -148,10 +150,14 @@ impl ScalingMeter {
         let (cpu, most) = (of_cpu(&before, seen, self.processors), f64::from(seen.serving) * passed);
         let full = seen.asked.fullness_found.map(|fullness| fullness.mean * most);
         self.bound.look(passed, most, cpu.zip(full), &seen.asked);
+        // While no limit is found, as after a change of the nodes, those that are tried are all that tells.
+        let any = || seen.asked.fullness.map(|fullness| fullness.mean * most);
         let (work, by_fullness) = match cpu {
-            Some(cpu) if self.bound.by_fullness => (Some(full.map_or(cpu, |full| full.max(cpu))), true),
+            Some(cpu) if self.bound.by_fullness => {
+                (Some(full.or_else(any).map_or(cpu, |full| full.max(cpu))), true)
+            }
             Some(cpu) => (Some(cpu), false),
-            None => (seen.asked.fullness.map(|fullness| fullness.mean * most), true),
+            None => (any(), true),
         };
         self.busy = work.map(|work| work / passed.max(1e-3));
         let (begun, ended) = (begun.saturating_sub(before.begun), ended.saturating_sub(before.ended));
@@ -170,7 +176,8 @@ impl ScalingMeter {
         let grown = self.grown(&before.newcomers, &seen.asked.newcomers);
         self.growth += (1.0 - exp(-passed / GROWTH_S)) * (grown / passed.max(1e-3) - self.growth);
         let held_back = if is_busy { (self.growth.max(0.0) * passed).round() as u64 } else { 0 };
-        let is_half_seen = cpu.is_none() && seen.asked.fullness.is_some_and(|fullness| !fullness.is_of_most);
+        let is_half_seen = cpu.is_none() && seen.asked.fullness.is_some_and(|fullness| !fullness.is_of_most)
+            || self.bound.by_fullness && full.is_none();
         Some(ScalingSample {
             serving: seen.serving,
             starting: seen.starting,
@@ -178,6 +185,7 @@ impl ScalingMeter {
             requests: u32::try_from(in_flight).unwrap_or(u32::MAX),
             begun: begun + held_back,
             ended,
+            answered: answered.saturating_sub(before.answered),
             work_s,
             to_come_s: self.of_request() * (in_hand as f64 + in_line),
             by_fullness,
@@ -251,6 +259,7 @@ mod tests {
         let asked = Asked {
             begun: requests,
             ended: requests,
+            answered: requests,
             in_flight: 2,
             waiting: 0,
             newcomers: vec![waiting as f64],
@@ -301,5 +310,23 @@ mod tests {
         );
         let busy = play(60..90, 0.5, 1.0, 0);
         assert!(!busy.by_fullness, "{busy:?}");
+    }
+
+    #[test]
+    fn while_no_limit_is_found_full_nodes_are_not_taken_for_idle_ones() {
+        let mut meter = ScalingMeter::new(1.0);
+        let mut play = |seconds: std::ops::Range<u64>, is_found: bool| {
+            let mut last = None;
+            for second in seconds {
+                let mut seen = seen(100 * second, Some(0.1 * second as f64), 7);
+                let full = Some(Fullness { mean: 1.0, is_of_most: true });
+                (seen.asked.fullness, seen.asked.fullness_found) = (full, full.filter(|_| is_found));
+                last = meter.measure(at(second as f64), &seen, Vec::new);
+            }
+            last.unwrap()
+        };
+        assert!(play(0..40, true).by_fullness);
+        let tried = play(40..60, false);
+        assert!(tried.by_fullness && tried.is_held && close(tried.work_s, 2.0), "{tried:?}");
     }
 }

@@ -245,6 +245,7 @@ fn play_full(rate: impl Fn(u32) -> u64, waits: impl Fn(u32) -> bool) -> Vec<(f64
             serving,
             begun: ended,
             ended,
+            answered: ended,
             requests: 20 * serving,
             work_s: 0.5 * f64::from(serving),
             by_fullness: true,
@@ -278,4 +279,31 @@ fn where_more_nodes_serve_no_more_they_go_back_and_it_is_tried_ever_less_often()
     assert!((2..=4).contains(&back.len()), "{moves:?}");
     let pauses: Vec<f64> = back.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert!(pauses.windows(2).all(|pair| pair[1] > pair[0] + 30.0), "{moves:?}");
+}
+
+#[test]
+fn nodes_that_nobody_is_let_in_to_are_not_judged() {
+    let params = ScalingParams { present: 1, least: 1, most: 8 };
+    let mut law = Scaling::new(ScalingLaw::Demand { eagerness: 1.0 }, params);
+    // The line is served faster by eight nodes, which are filled to a third: the gate lets in only so many.
+    for tick in 0..600 {
+        let (now, serving) = (Instant::ORIGIN + seconds(0.5 * f64::from(tick)), law.wanted());
+        let ended = if serving == 1 { 3 } else { 8 };
+        let sample = ScalingSample {
+            serving,
+            begun: ended,
+            ended,
+            answered: ended,
+            requests: 40 * serving.min(3),
+            work_s: 0.5 * f64::from(serving.min(3)),
+            by_fullness: true,
+            to_come_s: 100.0,
+            is_held: true,
+            start_s: Some(1.0),
+            ..ScalingSample::default()
+        };
+        let moved = law.on_tick(now, &sample);
+        assert!(moved.is_none_or(|moved| moved.why != ScalingReason::NoGain), "{moved:?} after {tick} ticks");
+    }
+    assert!(law.wanted() > 3);
 }

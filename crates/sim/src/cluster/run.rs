@@ -379,6 +379,7 @@ impl Run<'_> {
             load,
             begun: self.begun - self.told.0,
             ended: self.ended - self.told.1,
+            answered: self.ended - self.told.1,
             work_s: work - self.work_told,
             to_come_s: self.to_come(),
             // Whoever comes is let in.
