@@ -123,6 +123,12 @@ pub trait RouteLaw: std::fmt::Debug + Send {
         true
     }
 
+    /// Returns whether a higher limit at `route` was too much a short while ago, whether or not the rule
+    /// has settled since.
+    fn is_bounded(&self, _now: Instant, _route: RouteId) -> bool {
+        false
+    }
+
     /// Returns the knowledge of `route` that another process can begin with, if any.
     fn knowledge(&self, _route: RouteId) -> Option<RouteKnowledge> {
         None

@@ -351,6 +351,10 @@ impl RouteLaw for Paired {
         !rises && route.limit == route.base
     }
 
+    fn is_bounded(&self, now: Instant, route: RouteId) -> bool {
+        self.routes[route.index()].is_bounded(now)
+    }
+
     fn knowledge(&self, route: RouteId) -> Option<RouteKnowledge> {
         self.known_of(route)
     }

@@ -612,7 +612,7 @@ impl Gate {
             mode: route.mode,
             pool: route.pool,
             limit: self.limit(RouteId(index as u32)),
-            is_found: self.is_found(RouteId(index as u32)),
+            is_found: self.is_found(now, RouteId(index as u32)),
             in_flight: route.in_flight,
             orphaned: route.orphaned,
             suspended: route.suspended,
@@ -646,11 +646,12 @@ impl Gate {
         }
     }
 
-    /// Returns whether the law has found the limit of a route, and only tries others beside it.
-    fn is_found(&self, route: RouteId) -> bool {
+    /// Returns whether the law has found the limit of a route, and only tries others beside it, or at least knows
+    /// that more is too much.
+    fn is_found(&self, now: Instant, route: RouteId) -> bool {
         let law = &self.law;
         self.routes[route.index()].mode == RouteMode::Enforce
-            && (law.is_settled(route) || law.probing() == Some(route))
+            && (law.is_settled(route) || law.probing() == Some(route) || law.is_bounded(now, route))
     }
 
     fn refuse(&mut self, now: Instant, id: RequestId, reason: Reason, kind: Option<KindId>) {

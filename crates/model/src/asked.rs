@@ -18,7 +18,7 @@ pub struct Asked {
     pub newcomers: Vec<f64>,
     /// How full routes are with a limit that a law holds; `None`: there are none.
     pub fullness: Option<Fullness>,
-    /// How full those are whose limit the law has found, and only tries others beside it.
+    /// How full those are whose limit the law has found, or has had to lower.
     pub fullness_found: Option<Fullness>,
 }
 

@@ -366,6 +366,11 @@ impl Route {
         self.mark_known_bad_for(now, limit, BACKED_OFF_SERVICES);
     }
 
+    /// Returns whether a limit above the one it stands at is known to be too high.
+    pub(super) fn is_bounded(&self, now: Instant) -> bool {
+        self.known_bad[1].is_some_and(|bad| now < bad.until)
+    }
+
     fn mark_known_bad_for(&mut self, now: Instant, limit: u32, services: f64) {
         let until = now + seconds(KNOWN_BAD_SECONDS.max(services * self.times.alone().unwrap_or(0.0)));
         let until = until.max(self.backoff_until + seconds(KNOWN_BAD_SECONDS));
