@@ -71,6 +71,8 @@ pub struct ProviderView {
     pub start_s: Option<f64>,
     /// CPU time that all its nodes have used since they were ready, seconds; `None`: it cannot tell.
     pub cpu_s: Option<f64>,
+    /// Whether nodes may be waiting for processors that others have, so that CPU time says too little.
+    pub is_crowded: bool,
     /// Nodes that ran before it began, and serve; `None`: it is not known yet.
     pub found: Option<u32>,
     /// What keeps it from its work, as a sentence that names the remedy.

@@ -67,6 +67,11 @@ pub(crate) trait Host: Send + Sync + 'static {
 
     /// Returns the CPU time that each of these nodes has used, seconds; `None`: it cannot tell.
     fn cpu_s(&self, nodes: &[&NodeParams]) -> Option<Vec<f64>>;
+
+    /// Returns whether nodes may be waiting for processors that others have.
+    fn is_crowded(&self) -> bool {
+        false
+    }
 }
 
 /// What the task of a node reports.
@@ -90,6 +95,7 @@ struct Manager<H> {
     /// CPU time of nodes that are gone.
     cpu_of_gone: f64,
     tells_cpu: bool,
+    is_crowded: bool,
     /// Nodes that ran before us; `None`: it is not known yet.
     found: Option<u32>,
     looked: std::time::Instant,
@@ -119,6 +125,7 @@ pub(crate) async fn run<H: Host>(host: H, params: LifecycleParams, mut wires: Wi
         closing: watch::Sender::new(false),
         cpu_of_gone: 0.0,
         tells_cpu: false,
+        is_crowded: false,
         found: None,
         looked: std::time::Instant::now(),
         trouble: None,
@@ -347,6 +354,7 @@ impl<H: Host> Manager<H> {
             parked: count.parked,
             start_s: self.nodes.start_s(),
             cpu_s,
+            is_crowded: self.is_crowded,
             found: self.found,
             trouble: self.trouble.clone(),
         };
@@ -364,6 +372,7 @@ impl<H: Host> Manager<H> {
             .unzip();
         let used = self.host.cpu_s(&addresses);
         self.tells_cpu = used.is_some();
+        self.is_crowded = self.host.is_crowded();
         for ((used_before, all), used) in nodes.iter_mut().zip(used.into_iter().flatten()) {
             // What it has used before the first look was its start, and is nobody's request.
             **all += (used - used_before.replace(used).unwrap_or(used)).max(0.0);

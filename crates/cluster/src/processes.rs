@@ -25,6 +25,11 @@ const LINES_SHOWN: usize = 8;
 /// The most bytes that are read of it.
 const SAID_BYTES_MAX: u64 = 16 << 10;
 
+/// What the kernel says of tasks that wait for a processor of this machine, ...
+const PRESSURE: &str = "/proc/pressure/cpu";
+/// ... and the share of the last ten seconds, in percent, from which on it counts as crowded.
+const CROWDED: f64 = 50.0;
+
 /// Starts nodes as processes of this machine.
 #[derive(Clone, Debug)]
 pub struct Processes {
@@ -148,6 +153,11 @@ impl Host for ProcessHost {
         let times = suimon_process::cpu::group_times(&leaders).ok()?;
         Some(times.into_iter().map(|time| time.as_secs_f64()).collect())
     }
+
+    fn is_crowded(&self) -> bool {
+        // A kernel without it says nothing, and then CPU time is all there is.
+        fs::read_to_string(PRESSURE).is_ok_and(|text| pressure(&text).is_some_and(|share| share >= CROWDED))
+    }
 }
 
 impl ProcessHost {
@@ -194,6 +204,12 @@ fn filled(params: &CommandParams, port: u16, output: Option<&Path>) -> io::Resul
     Ok(command)
 }
 
+/// Returns in how much of the last ten seconds some task waited for a processor, percent.
+fn pressure(text: &str) -> Option<f64> {
+    let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
+    some.split_ascii_whitespace().find_map(|word| word.strip_prefix("avg10="))?.parse().ok()
+}
+
 fn output_file(folder: &Path, port: u16) -> std::path::PathBuf {
     folder.join(format!("node-{port}.log"))
 }
@@ -217,4 +233,18 @@ fn last_words(output: Option<&Path>, port: u16) -> String {
     let said = String::from_utf8_lossy(&said);
     let lines: Vec<&str> = said.lines().collect();
     format!(":\n{}", lines[lines.len().saturating_sub(LINES_SHOWN)..].join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pressure_is_that_of_some_over_ten_seconds() {
+        let text = "some avg10=82.11 avg60=79.72 avg300=91.42 total=14332251440\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n";
+        assert!(pressure(text).is_some_and(|share| (share - 82.11).abs() < 1e-9));
+        for wrong in ["", "full avg10=1.00", "some avg60=1.00", "some avg10=much"] {
+            assert_eq!(pressure(wrong), None, "{wrong}");
+        }
+    }
 }

@@ -11,6 +11,9 @@
 //! processors are not busy, work is measured by that fullness, until CPU time explains it. The law then looks
 //! whether more nodes serve more, as what these requests wait for may be something that all nodes share.
 //!
+//! Nor does it tell of nodes that share a machine with others and wait for its processors: they use little, because
+//! they get little. While that is so and every node has a request, as far as their number says, none is given back.
+//!
 //! *A visit* is a request that is let in. Sessions in line are work to come, which nobody behind the gateway
 //! sees: each as many requests as sessions have made, each request as much work as requests have cost. And as
 //! fast as the line grows, as many more come than are let in: what they will ask for counts with what begins,
@@ -49,6 +52,8 @@ pub struct ScalingSeen {
     pub asked: Asked,
     /// CPU time that all borrowed nodes have used since the start, seconds; `None`: nobody can tell.
     pub cpu_s: Option<f64>,
+    /// Whether nodes may be waiting for processors that others have.
+    pub is_crowded: bool,
     /// How often each node was picked since it is there, ...
     pub picked: Vec<(NodeId, u64)>,
     /// ... and each that is borrowed.
@@ -177,6 +182,8 @@ impl ScalingMeter {
         self.growth += (1.0 - exp(-passed / GROWTH_S)) * (grown / passed.max(1e-3) - self.growth);
         let held_back = if is_busy { (self.growth.max(0.0) * passed).round() as u64 } else { 0 };
         let is_half_seen = cpu.is_none() && seen.asked.fullness.is_some_and(|fullness| !fullness.is_of_most);
+        // Nodes with requests look idle where they do not get the processors that they could use.
+        let is_slowed = seen.is_crowded && in_flight > 0 && in_flight >= u64::from(seen.serving);
         Some(ScalingSample {
             serving: seen.serving,
             starting: seen.starting,
@@ -188,7 +195,7 @@ impl ScalingMeter {
             work_s,
             to_come_s: self.of_request() * (in_hand as f64 + in_line),
             by_fullness,
-            is_held: is_half_seen || seen.asked.newcomers.iter().any(|waiting| *waiting > 0.0),
+            is_held: is_half_seen || is_slowed || seen.asked.newcomers.iter().any(|waiting| *waiting > 0.0),
             start_s: seen.start_s,
         })
     }
@@ -269,6 +276,7 @@ mod tests {
         ScalingSeen {
             asked,
             cpu_s,
+            is_crowded: false,
             picked_of_borrowed: vec![(NodeId(1), requests / 2)],
             picked,
             serving: 2,
@@ -309,6 +317,23 @@ mod tests {
         );
         let busy = play(60..90, 0.5, 1.0, 0);
         assert!(!busy.by_fullness, "{busy:?}");
+    }
+
+    #[test]
+    fn nodes_that_wait_for_a_crowded_machine_are_not_given_back() {
+        let is_held = |is_crowded: bool, in_flight: u64| {
+            let mut meter = ScalingMeter::new(1.0);
+            let look = |requests: u64| {
+                let mut seen = ScalingSeen { is_crowded, ..seen(requests, Some(0.01 * requests as f64), 0) };
+                seen.asked.in_flight = in_flight;
+                seen
+            };
+            assert_eq!(meter.measure(at(1.0), &look(100), Vec::new), None);
+            meter.measure(at(2.0), &look(200), Vec::new).unwrap().is_held
+        };
+        assert!(is_held(true, 2) && is_held(true, 9));
+        assert!(!is_held(true, 1) && !is_held(true, 0), "one node could go");
+        assert!(!is_held(false, 9));
     }
 
     #[test]

@@ -170,6 +170,7 @@ impl Keeper {
         let seen = ScalingSeen {
             asked: self.backend.keeper.snapshot().asked(),
             cpu_s: view.cpu_s,
+            is_crowded: view.is_crowded,
             picked: picked(false),
             picked_of_borrowed: picked(true),
             serving: u32::try_from(serving.len()).unwrap_or(u32::MAX),
