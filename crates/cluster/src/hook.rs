@@ -20,7 +20,7 @@ const OUTPUT_BYTES_MAX: usize = 64 << 10;
 const SHOWN_BYTES_MAX: usize = 500;
 /// How long its outputs are still read once it has ended, where a child of it holds them.
 const GRACE: Duration = Duration::from_millis(500);
-/// How often it is tried to stop a node.
+/// Tries to stop a node after which it is taken to be gone if `list` does not name it.
 const STOPS_MAX: u32 = 10;
 
 /// Has nodes started and ended by a program: see [`HookParams`].
@@ -45,7 +45,7 @@ impl Provider for Hook {
     fn begin(self: Box<Self>, wanted: u32) -> Provided {
         let Hook { params, lifecycle } = *self;
         begin(wanted, move |wires| async move {
-            let host = HookHost { params, start_within: lifecycle.start_within };
+            let host = HookHost { params, start_within: lifecycle.start_within, back_off };
             manager::run(host, lifecycle, wires).await;
         })
     }
@@ -54,6 +54,8 @@ impl Provider for Hook {
 struct HookHost {
     params: HookParams,
     start_within: Duration,
+    /// The wait after so many tries to stop a node that failed, and one.
+    back_off: fn(u32) -> Duration,
 }
 
 impl Host for HookHost {
@@ -124,7 +126,7 @@ impl Host for HookHost {
     }
 
     async fn end_for_good(&self, node: NodeParams, told: &mut Told) -> Option<String> {
-        for tries in 0..STOPS_MAX {
+        for tries in 0.. {
             let trouble = match self.end(node.clone()).await {
                 Ok(()) if tries == 0 => return None,
                 Ok(()) => {
@@ -134,16 +136,22 @@ impl Host for HookHost {
                 Err(trouble) => trouble,
             };
             told.complain(trouble).await;
+            let is_there = tokio::select! {
+                is_there = self.may_be_there(&node) => is_there,
+                () = told.is_closing() => return Some(left(&node)),
+            };
+            if tries + 1 >= STOPS_MAX && !is_there {
+                return Some(format!(
+                    "nodes.command: {node} could not be stopped {STOPS_MAX} times in a row, and `list` does not name it: it is taken to have ended"
+                ));
+            }
+            told.is_stuck(is_there).await;
             tokio::select! {
-                () = sleep(back_off(tries)) => {}
-                () = told.is_closing() => {
-                    return Some(format!("nodes.command: {node} could not be stopped, and is found by the next `list` if it still runs"));
-                }
+                () = sleep((self.back_off)(tries)) => {}
+                () = told.is_closing() => return Some(left(&node)),
             }
         }
-        Some(format!(
-            "nodes.command: {node} could not be stopped {STOPS_MAX} times in a row, and is left alone: end it by hand if it still runs"
-        ))
+        None
     }
 
     fn cpu_s(&self, _: &[&NodeParams]) -> Option<Vec<f64>> {
@@ -159,6 +167,16 @@ impl HookHost {
     async fn run(&self, words: &[&str], within: Duration) -> Ran {
         run(&self.params, words, within).await
     }
+
+    /// Returns whether a node runs that could not be stopped; if nobody knows, it does.
+    async fn may_be_there(&self, node: &NodeParams) -> bool {
+        self.list().await.map_or(true, |nodes| nodes.iter().any(|(it, _)| it == node))
+    }
+}
+
+/// Returns what is said of a node that is still to be stopped when the gateway ends.
+fn left(node: &NodeParams) -> String {
+    format!("nodes.command: {node} could not be stopped, and is found by the next `list` if it still runs")
 }
 
 /// What became of a run of the program.
@@ -271,3 +289,6 @@ fn address(line: &str) -> Result<NodeParams, String> {
         format!("nodes.command: {line:?} is no address such as http://10.0.0.7:8080: {fault}")
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -67,6 +67,8 @@ pub struct ProviderView {
     pub starting: u32,
     /// Nodes that are ready and take no requests.
     pub parked: u32,
+    /// Nodes that could not be ended, and are still there.
+    pub stuck: u32,
     /// The mean time of a start, seconds; `None`: none was seen.
     pub start_s: Option<f64>,
     /// CPU time that all its nodes have used since they were ready, seconds; `None`: it cannot tell.

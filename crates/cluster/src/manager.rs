@@ -79,6 +79,8 @@ enum Report {
     Ready(BorrowedId, NodeParams),
     Gone(BorrowedId, Option<String>),
     Trouble(String),
+    /// It could not be ended; whether it is still there.
+    Stuck(BorrowedId, bool),
     /// What was complained of last is over.
     Well,
 }
@@ -234,8 +236,8 @@ impl<H: Host> Manager<H> {
     }
 
     /// Returns what tells a node to end.
-    fn told(&self, end: oneshot::Receiver<()>) -> Told {
-        Told { end, closing: self.closing.subscribe(), reports: self.reports.clone() }
+    fn told(&self, id: BorrowedId, end: oneshot::Receiver<()>) -> Told {
+        Told { id, end, closing: self.closing.subscribe(), reports: self.reports.clone() }
     }
 
     /// Does what the life of nodes asks for.
@@ -302,6 +304,7 @@ impl<H: Host> Manager<H> {
                 self.nodes.handle_gone(self.now(), id);
             }
             Report::Trouble(trouble) => self.complain(trouble),
+            Report::Stuck(id, is_stuck) => self.nodes.handle_stuck(self.now(), id, is_stuck),
             Report::Well => self.trouble = None,
         }
     }
@@ -314,7 +317,7 @@ impl<H: Host> Manager<H> {
     fn start(&mut self, id: BorrowedId) {
         let (end, ended) = oneshot::channel();
         self.running.insert(id, Running { end: Some(end), address: None, cpu_used: None, cpu_s: 0.0 });
-        let (host, reports, mut told) = (Arc::clone(&self.host), self.reports.clone(), self.told(ended));
+        let (host, reports, mut told) = (Arc::clone(&self.host), self.reports.clone(), self.told(id, ended));
         self.tasks.spawn(async move {
             let trouble = match host.start_unless_told(&mut told).await {
                 None => None,
@@ -333,7 +336,7 @@ impl<H: Host> Manager<H> {
         let (end, ended) = oneshot::channel();
         self.running
             .insert(id, Running { end: Some(end), address: Some(address), cpu_used: None, cpu_s: 0.0 });
-        let (host, reports, told) = (Arc::clone(&self.host), self.reports.clone(), self.told(ended));
+        let (host, reports, told) = (Arc::clone(&self.host), self.reports.clone(), self.told(id, ended));
         self.tasks.spawn(async move {
             let trouble = live(&*host, node, told).await;
             let _ = reports.send(Report::Gone(id, trouble)).await;
@@ -352,6 +355,7 @@ impl<H: Host> Manager<H> {
         let now = ProviderView {
             starting: count.starting,
             parked: count.parked,
+            stuck: count.stuck,
             start_s: self.nodes.start_s(),
             cpu_s,
             is_crowded: self.is_crowded,
@@ -404,6 +408,7 @@ pub(crate) fn back_off(tries: u32) -> Duration {
 
 /// What a node is told, and whom its task tells of trouble.
 pub(crate) struct Told {
+    id: BorrowedId,
     end: oneshot::Receiver<()>,
     closing: watch::Receiver<bool>,
     reports: mpsc::Sender<Report>,
@@ -437,6 +442,11 @@ impl Told {
     /// Shows trouble that is not the end of it.
     pub(crate) async fn complain(&self, trouble: String) {
         let _ = self.reports.send(Report::Trouble(trouble)).await;
+    }
+
+    /// Says that the node could not be ended, and whether it is still there.
+    pub(crate) async fn is_stuck(&self, is_there: bool) {
+        let _ = self.reports.send(Report::Stuck(self.id, is_there)).await;
     }
 
     /// Takes back what it complained of.

@@ -465,6 +465,28 @@ async fn a_node_whose_stop_fails_is_stopped_again() {
 }
 
 #[tokio::test]
+async fn nodes_that_cannot_be_stopped_count_among_the_most_that_there_may_be() {
+    let site = Site::new();
+    let two = LifecycleParams { most: 2, ..lifecycle() };
+    let mut seen = Seen::of(site.hook_that("[ $1 != stop ] || [ -e mended ]", two), 1);
+    let mut starting = 0;
+    for stuck in 1..=3 {
+        seen.until_serving(1).await;
+        let node = seen.serving[0].clone();
+        seen.say(NodeWord::Lost(node.clone())).await;
+        assert_eq!(seen.next().await, NodeEvent::Gone(node));
+        starting = seen.until_view(|view| view.stuck == stuck).await.starting;
+    }
+    // The third one was started before the second one could not be stopped.
+    assert_eq!((site.nodes(), seen.serving.len(), starting), (3, 0, 0), "no fourth one");
+    site.touch("mended");
+    seen.until_serving(1).await;
+    seen.until_view(|view| view.stuck == 0).await;
+    until(|| site.nodes() == 1).await;
+    seen.end().await;
+}
+
+#[tokio::test]
 async fn nothing_is_started_until_it_is_known_what_runs() {
     let site = Site::new();
     let provider = site.hook_that("[ $1 != list ] || [ -e mended ]", lifecycle());

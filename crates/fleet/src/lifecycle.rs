@@ -11,6 +11,9 @@
 //! A node that ends by itself is replaced at once. Starts that fail, and nodes that end when they are
 //! hardly ready, are tried again after 1, 2, 4 … up to 60 seconds, one at a time.
 //!
+//! A node that could not be ended is still there, and costs what a node costs. So it counts among the most that
+//! there may be, and none is started beyond them until it is gone.
+//!
 //! *Source*: P4 §3.2 (borrow, give back the newest, drain); parked nodes are ours.
 
 use std::collections::VecDeque;
@@ -34,7 +37,7 @@ pub struct BorrowedId(pub u64);
 pub struct LifecycleParams {
     /// Nodes kept ready beside those that serve.
     pub parked: u32,
-    /// The most nodes that serve or are parked.
+    /// The most nodes that serve or are parked, with those that could not be ended.
     pub most: u32,
     /// The longest that a start may take.
     pub start_within: Duration,
@@ -84,6 +87,8 @@ pub struct LifecycleCount {
     pub draining: u32,
     /// See [`LifecycleState::Ending`].
     pub ending: u32,
+    /// Those of them that could not be ended, and are still there.
+    pub stuck: u32,
 }
 
 /// The nodes of a provider.
@@ -110,6 +115,8 @@ struct Borrowed {
     ready: Option<Instant>,
     /// Whether it gets no requests because it does not answer.
     is_down: bool,
+    /// Whether it was told to end, could not be ended, and is still there.
+    is_stuck: bool,
 }
 
 impl Lifecycle {
@@ -183,6 +190,13 @@ impl Lifecycle {
         self.settle(now);
     }
 
+    /// Notes whether a node that could not be ended is still there.
+    pub fn handle_stuck(&mut self, now: Instant, id: BorrowedId, is_stuck: bool) {
+        let Some(node) = self.node(id, LifecycleState::Ending) else { return };
+        node.is_stuck = is_stuck;
+        self.settle(now);
+    }
+
     /// Notes that a node is gone: ended, or never started.
     pub fn handle_gone(&mut self, now: Instant, id: BorrowedId) {
         let Some(index) = self.nodes.iter().position(|node| node.id == id) else { return };
@@ -232,6 +246,7 @@ impl Lifecycle {
                 LifecycleState::Draining => &mut count.draining,
                 LifecycleState::Ending => &mut count.ending,
             } += 1;
+            count.stuck += u32::from(node.is_stuck);
         }
         count
     }
@@ -277,8 +292,10 @@ impl Lifecycle {
         }
         // One that drains is parked when it is done, or comes back.
         present += self.nodes.iter().filter(|node| node.state == Draining && !node.is_down).count();
+        // Those that could not be ended cost as much as any other.
+        let room = (self.params.most as usize).saturating_sub(self.stuck());
         self.due = None;
-        while present < kept {
+        while present < kept.min(room) {
             if let Some(due) = self.back_off(now) {
                 self.due = due;
                 break;
@@ -328,6 +345,10 @@ impl Lifecycle {
         self.nodes.iter().filter(counts).count()
     }
 
+    fn stuck(&self) -> usize {
+        self.nodes.iter().filter(|node| node.is_stuck).count()
+    }
+
     fn in_state(&self, state: LifecycleState) -> usize {
         self.nodes.iter().filter(|node| node.state == state).count()
     }
@@ -343,7 +364,7 @@ impl Lifecycle {
         let id = BorrowedId(self.next);
         self.next += 1;
         let ready = (state != LifecycleState::Starting).then_some(now);
-        self.nodes.push(Borrowed { id, state, since: now, ready, is_down: false });
+        self.nodes.push(Borrowed { id, state, since: now, ready, is_down: false, is_stuck: false });
         Some(id)
     }
 

@@ -190,6 +190,24 @@ fn a_node_that_answers_nothing_is_ended_and_replaced() {
     assert_eq!((said(&mut nodes), nodes.fails_to_start()), (vec![], false));
 }
 
+#[test]
+fn nodes_that_could_not_be_ended_count_among_the_most_that_there_may_be() {
+    let mut nodes = with(0, 6);
+    for number in 0..3 {
+        let another = id(6 + number);
+        nodes.handle_lost(at(60.0), id(number));
+        assert_eq!(said(&mut nodes), [End(id(number)), Start(another)], "it may end in a moment");
+        nodes.handle_stuck(at(60.1), id(number), true);
+        nodes.handle_ready(at(60.2), another);
+        assert_eq!(said(&mut nodes), [Serve(another)]);
+    }
+    nodes.handle_lost(at(90.0), id(3));
+    assert_eq!(said(&mut nodes), [End(id(3))], "five serve, and three could not be ended");
+    assert_eq!((nodes.count().ending, nodes.count().stuck), (4, 3));
+    nodes.handle_stuck(at(91.0), id(0), false);
+    assert_eq!(said(&mut nodes), [Start(id(9))], "nobody can stop it, as it has ended");
+}
+
 #[derive(Clone, Debug)]
 enum Event {
     Wanted(u32),
@@ -197,6 +215,7 @@ enum Event {
     Empty(usize),
     Gone(usize),
     Health(usize, bool),
+    Stuck(usize, bool),
     Wait(f64),
 }
 
@@ -207,13 +226,14 @@ fn event() -> impl Strategy<Value = Event> {
         (0..12usize).prop_map(Event::Empty),
         (0..12usize).prop_map(Event::Gone),
         (0..12usize, any::<bool>()).prop_map(|(index, is_down)| Event::Health(index, is_down)),
+        (0..12usize, any::<bool>()).prop_map(|(index, is_stuck)| Event::Stuck(index, is_stuck)),
         (0.0..40.0f64).prop_map(Event::Wait),
     ]
 }
 
 proptest! {
-    /// What is told to the shell is what the shell would see, and the number that serves is never more
-    /// than what is wanted.
+    /// What is told to the shell is what the shell would see, the number that serves is never more than
+    /// what is wanted, and none is started beyond the most, whatever could not be ended.
     #[test]
     fn whatever_happens_the_shell_and_the_machine_agree(
         parked in 0..3u32,
@@ -256,12 +276,19 @@ proptest! {
                         nodes.handle_health(id, is_down);
                     }
                 }
+                Event::Stuck(index, is_stuck) => {
+                    if let Some(id) = of(&shell, index) {
+                        nodes.handle_stuck(now, id, is_stuck);
+                    }
+                }
                 Event::Wait(wait) => {
                     now += seconds(wait);
                     nodes.handle_timeout(now);
                 }
             }
+            let mut has_started = false;
             for output in said(&mut nodes) {
+                has_started |= matches!(output, Start(_));
                 let (id, state) = match output {
                     Start(id) => {
                         prop_assert!(shell.iter().all(|node| node.0 != id), "started twice");
@@ -283,7 +310,10 @@ proptest! {
             let count = nodes.count();
             prop_assert!(count.serving <= wanted);
             prop_assert!(count.serving + count.parked + count.starting <= (wanted + parked).min(8));
-            let lacks = count.serving + count.draining + count.starting + count.parked < wanted;
+            let present = count.serving + count.draining + count.starting + count.parked;
+            let paid = count.serving + count.parked + count.starting + count.stuck;
+            prop_assert!(!has_started || paid <= 8, "a start too many: {count:?}");
+            let lacks = present < wanted && count.stuck == 0;
             prop_assert!(!lacks || nodes.poll_timeout().is_some(), "nothing would ever happen");
         }
     }
