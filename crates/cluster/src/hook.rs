@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use suimon_fleet::lifecycle::LifecycleParams;
 use suimon_params::nodes::HookParams;
 use suimon_params::upstream::NodeParams;
+use suimon_process::group;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 use tokio::time::{sleep, timeout};
@@ -267,6 +268,11 @@ async fn run(params: &HookParams, words: &[&str], within: Duration) -> Ran {
     let status = match status {
         Ok(status) => status.map_err(|error| format!("{what}: {error}")),
         Err(_) => {
+            // What it has started would go on, as each run leads a group of its own. It was not waited for, so its
+            // number is nobody else's.
+            if let Some(leader) = child.id() {
+                group::kill(leader);
+            }
             let _ = child.kill().await;
             Err(format!("{what} did not end within {} s, and was killed", within.as_secs_f64()))
         }

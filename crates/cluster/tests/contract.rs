@@ -97,13 +97,17 @@ if [ "$1" = start ]; then touch begun; while [ ! -e go ]; do sleep 0.02; done; f
 impl Site {
     /// A program that does this first, and writes down each run and how it ended.
     fn hook_that(&self, first: &str, lifecycle: LifecycleParams) -> Box<dyn Provider> {
+        self.hook_within(HANGS, first, lifecycle)
+    }
+
+    fn hook_within(&self, within: Duration, first: &str, lifecycle: LifecycleParams) -> Box<dyn Provider> {
         let (head, work) = HOOK.split_once("case").unwrap();
         let text =
             format!("{head}echo \"$1\" >> runs\ntrap 'echo \"$1 $?\" >> ends' EXIT\n{first}\ncase{work}");
         fs::write(self.folder.path().join("hook.sh"), text).unwrap();
         let command = command(&["sh", &self.path("hook.sh")]);
         let ready_path = Some("/ready".to_owned());
-        Box::new(Hook::new(HookParams { command, ready_path, within: HANGS }, lifecycle))
+        Box::new(Hook::new(HookParams { command, ready_path, within }, lifecycle))
     }
 
     fn touch(&self, name: &str) {
@@ -207,6 +211,10 @@ fn ask(node: &NodeParams) {
     let NodeAddress::Tcp { host, port } = &node.address else { panic!("{node}") };
     let Ok(mut stream) = TcpStream::connect((host.as_str(), *port)) else { return };
     let _ = stream.write_all(b"GET /ready HTTP/1.1\r\n\r\n").and_then(|()| stream.read_to_end(&mut vec![]));
+}
+
+fn is_alive(pid: &str) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
 }
 
 async fn until_gone(node: &NodeParams) {
@@ -341,16 +349,14 @@ async fn a_start_that_is_not_wanted_any_more_leaves_nothing() {
             if let Some(pid) =
                 fs::read_to_string(&marked).ok().and_then(|text| text.trim().parse::<u32>().ok())
             {
-                return pid;
+                return pid.to_string();
             }
             sleep(Duration::from_millis(5)).await;
         }
     });
     let child = child.await.unwrap();
     seen.provided.wanted.send_replace(0);
-    let is_alive =
-        || fs::read_to_string(format!("/proc/{child}/stat")).is_ok_and(|stat| !stat.contains(") Z "));
-    until(|| !is_alive()).await;
+    until(|| !is_alive(&child)).await;
     seen.end().await;
 }
 
@@ -446,6 +452,21 @@ async fn a_child_that_holds_the_output_of_its_start_does_not_hold_it_up() {
     let mut seen = Seen::of(site.hook_that(first, brief), 1);
     seen.until_serving(1).await;
     assert_eq!(site.lines("ends"), ["list 0", "start 0"], "at the first try");
+    seen.end().await;
+}
+
+#[tokio::test]
+async fn what_a_program_has_started_that_is_killed_ends_with_it() {
+    let site = Site::new();
+    // As a client that waits for an interface that does not answer.
+    let hangs = "if [ $1 = list ] && ! [ -e mended ]; then sleep 1000 & echo $! >> children; wait; fi";
+    let mut seen = Seen::of(site.hook_within(Duration::from_secs(1), hangs, lifecycle()), 0);
+    until(|| site.lines("children").len() == 2).await;
+    site.touch("mended");
+    seen.until_view(|view| view.found.is_some()).await;
+    for child in site.lines("children") {
+        until(|| !is_alive(&child)).await;
+    }
     seen.end().await;
 }
 
