@@ -175,7 +175,7 @@ impl<H: Host> Manager<H> {
         let found = self.list(wires).await?;
         // Those that run are worth keeping until the law has seen what comes.
         let wanted = *wires.wanted.borrow_and_update();
-        let wanted = wanted.max(u32::try_from(found.len()).unwrap_or(u32::MAX));
+        let wanted = wanted.max(self.nodes.serving_of(u32::try_from(found.len()).unwrap_or(u32::MAX)));
         for (node, address) in found {
             let Some(id) = self.nodes.adopt(self.now()) else { break };
             self.watch(id, node, address);

@@ -391,6 +391,27 @@ async fn nodes_that_a_program_has_started_before_go_on() {
 }
 
 #[tokio::test]
+async fn of_nodes_that_ran_before_as_many_are_parked_as_are_to_be() {
+    let site = Site::new();
+    for _ in 0..3 {
+        let started = std::process::Command::new("sh").args([&site.path("hook.sh"), "start"]).status();
+        assert!(started.unwrap().success());
+    }
+    let one = LifecycleParams { parked: 1, ..lifecycle() };
+    let mut seen = Seen::of(site.hook_that("", one), 1);
+    let view = seen.until_view(|view| view.found.is_some()).await;
+    assert_eq!((view.found, view.parked, view.starting), (Some(2), 1, 0));
+    seen.end().await;
+    // Where there are as many as may be, which of them served is not known.
+    let three = LifecycleParams { most: 3, ..one };
+    let mut seen = Seen::of(site.hook_that("", three), 1);
+    let view = seen.until_view(|view| view.found.is_some()).await;
+    assert_eq!((view.found, view.parked, view.starting), (Some(3), 0, 0));
+    seen.end().await;
+    assert_eq!(site.lines("runs"), ["list", "list"], "none is started");
+}
+
+#[tokio::test]
 async fn what_is_wrong_with_a_program_is_said_with_its_name() {
     let site = Site::new();
     let hook = |text: &str| -> Box<dyn Provider> {

@@ -141,6 +141,15 @@ impl Lifecycle {
         self.add(now, LifecycleState::Parked)
     }
 
+    /// Returns how many of so many nodes that ran before us served, as far as can be told: all but those that
+    /// were parked. Were the parked ones to serve, each restart would have others started in their place.
+    /// Where there are as many as may be, fewer may have been parked than should be, and all serve.
+    pub fn serving_of(&self, found: u32) -> u32 {
+        let LifecycleParams { parked, most, .. } = self.params;
+        // One that is alone may have served.
+        if found >= most { found } else { found.saturating_sub(parked).max(found.min(1)) }
+    }
+
     /// Says how many should serve.
     pub fn set_wanted(&mut self, now: Instant, wanted: u32) {
         self.wanted = wanted.min(self.params.most);

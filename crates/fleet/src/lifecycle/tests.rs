@@ -181,6 +181,13 @@ fn nodes_that_ran_before_serve_before_any_is_started() {
 }
 
 #[test]
+fn of_nodes_that_ran_before_all_served_but_those_that_were_parked() {
+    let nodes = Lifecycle::new(params(2, 8));
+    let served: Vec<u32> = [0, 1, 2, 3, 6, 7, 8, 9].map(|found| nodes.serving_of(found)).to_vec();
+    assert_eq!(served, [0, 1, 1, 1, 4, 5, 8, 9], "with eight it is not known how many were parked");
+}
+
+#[test]
 fn a_node_that_answers_nothing_is_ended_and_replaced() {
     let mut nodes = with(0, 2);
     nodes.handle_lost(at(60.0), id(0));
