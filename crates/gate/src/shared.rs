@@ -12,6 +12,8 @@ pub(crate) struct Shared {
     pub(crate) has_joined: bool,
     /// By route, as far as they are known to others.
     pub(crate) routes: Vec<Option<RoutePart>>,
+    /// By route: whether X was not known when the safe share began.
+    pub(crate) unmeasured: Vec<bool>,
     /// By route: visits that sessions of others still have to make.
     pub(crate) remaining: Vec<f64>,
     pub(crate) in_flight_elsewhere: u64,
@@ -43,7 +45,21 @@ impl Shared {
     /// Returns whether the gateway that learns the limit of `route` says that it is settled; `None`:
     /// this one does.
     pub(crate) fn is_settled(&self, route: RouteId) -> Option<bool> {
-        self.part(route).filter(|part| !part.is_learner).map(|part| part.is_settled)
+        let followed = self.part(route).filter(|part| !part.is_learner);
+        followed.map(|part| part.is_settled || part.stands_still)
+    }
+
+    /// Takes note of the next `part` of `route`, of which X `is_measured` or not. Returns whether X
+    /// is to be forgotten: it was measured in the safe share alone, under a limit that is still being
+    /// raised. Such an X would hold back the newcomers who show that the limit can be higher.
+    pub(crate) fn follow(&mut self, route: RouteId, part: RoutePart, is_measured: bool) -> bool {
+        let index = route.index();
+        let stood_still = self.routes[index].is_some_and(|before| before.stands_still);
+        self.routes[index] = Some(part);
+        if part.stands_still && !stood_still {
+            self.unmeasured[index] = !is_measured;
+        }
+        stood_still && !part.stands_still && !part.is_settled && self.unmeasured[index]
     }
 
     /// Returns completions per second that `route` can do, as the gateway that learns it says.

@@ -99,6 +99,8 @@ pub struct RoutePart {
     pub is_learner: bool,
     /// Whether the learner says that the limit is settled.
     pub is_settled: bool,
+    /// Whether it is part of the safe share: the limit stands still, settled or not.
+    pub stands_still: bool,
     /// Completions per second it can do, as the learner says; 0: unknown.
     pub capacity: f64,
     /// In the application from the other gateways, ...
@@ -178,8 +180,6 @@ pub struct Sharing {
     report: Report,
     routes: BTreeMap<u64, OwnRoute>,
     portions: BTreeMap<u64, f64>,
-    /// The last pace of each kind that another gateway learned.
-    paces: BTreeMap<u64, (f64, f64)>,
     /// The live ones, this gateway included.
     members: BTreeMap<GatewayId, Member>,
     /// Those that were, until recently.
@@ -201,7 +201,6 @@ impl Sharing {
             report: Report::default(),
             routes: BTreeMap::new(),
             portions: BTreeMap::new(),
-            paces: BTreeMap::new(),
             members: BTreeMap::new(),
             unseen: Unseen::default(),
             ended: BTreeMap::new(),
@@ -401,6 +400,7 @@ impl Sharing {
             may_borrow: self.exchanged.is_some() && limit > 0 && elsewhere().all(|route| route.waiting == 0),
             is_learner: learner == Some(me),
             is_settled: learned.is_some_and(|learned| learned.is_settled),
+            stands_still: false,
             capacity: learned.map_or(0.0, |learned| learned.capacity),
             in_flight_elsewhere: used.fold(0, u32::saturating_add),
             waiting_elsewhere: elsewhere().fold(0, |sum, route| sum.saturating_add(route.waiting)),
@@ -443,14 +443,11 @@ impl Sharing {
             calls: 1.0,
         };
         self.portions.insert(key, portion);
-        match pace {
-            Some(pace) => _ = self.paces.insert(key, pace),
-            None => _ = self.paces.remove(&key),
-        }
         part
     }
 
-    /// Nothing is heard of the others: they are taken to be as this gateway is, and nobody learns.
+    /// Nothing is heard of the others: they are taken to be as this gateway is, and limits stand
+    /// still.
     fn safe_part(&mut self, report: &Report) -> Part {
         let gateways = self.membership();
         let others = gateways - 1;
@@ -470,6 +467,7 @@ impl Sharing {
                 may_borrow: false,
                 is_learner: false,
                 is_settled: false,
+                stands_still: true,
                 capacity: route.capacity,
                 in_flight_elsewhere: route.in_flight.saturating_mul(others),
                 waiting_elsewhere: route.waiting.saturating_mul(others),
@@ -484,7 +482,8 @@ impl Sharing {
             KindPart {
                 key: kind.key,
                 portion,
-                pace: self.paces.get(&kind.key).copied(),
+                // The last pace of another may be that of one bad moment, and would last.
+                pace: None,
                 came_elsewhere: kind.came * f64::from(others),
                 begun_elsewhere: kind.begun * f64::from(others),
                 waiting_elsewhere: kind.waiting.saturating_mul(others),

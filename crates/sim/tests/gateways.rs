@@ -6,7 +6,7 @@ use std::time::Duration;
 use suimon_model::{Instant, seconds};
 use suimon_settings::scenario;
 use suimon_sim::Scenario;
-use suimon_sim::gateways::{Fault, GatewaysResult, run_gateways};
+use suimon_sim::gateways::{Fault, GatewaysResult, GatewaysSecond, run_gateways};
 
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=3;
 
@@ -132,6 +132,45 @@ fn without_the_engine_each_has_a_safe_share_and_nobody_more() {
         assert!(over(&result, 195, 270) <= count as u32, "{faults:?}: {}", over(&result, 195, 270));
         assert_eq!((result.sent_back, result.counts.mid_session_failures), (0, 0), "{faults:?}");
         assert!(result.goodput() > 3.0, "{faults:?}: {:.3}/s", result.goodput());
+    }
+}
+
+/// Sessions per second that `of` counts from one second to another.
+fn per_second(result: &GatewaysResult, (from, to): (usize, usize), of: fn(&GatewaysSecond) -> u64) -> f64 {
+    result.series[from..to].iter().map(of).sum::<u64>() as f64 / (to - from) as f64
+}
+
+/// Shortly after the start nothing is known of what the routes can do, and after a minute without
+/// measurements nothing is known any more.
+#[test]
+fn as_many_begin_as_can_end_while_the_engine_is_lost_and_after_it_comes_back_empty() {
+    const NORMAL: f64 = 22.2;
+    let mut site = with_line("_pages");
+    for (seed, lost, back) in [(6, 19, 29), (1, 60, 160), (12, 14, 74)] {
+        (site.warm_up, site.measure) = (Duration::from_secs(10), Duration::from_secs(back as u64 + 21));
+        let fault = Fault::EngineLost(at(f64::from(lost)), at(f64::from(back)));
+        let result = run_gateways(&site, seed, 2, &[fault]);
+        let (lost, back) = (lost as usize, back as usize);
+        let begun = |times| per_second(&result, times, |second| second.begun) / NORMAL;
+        let completed = |times| per_second(&result, times, |second| second.completed) / NORMAL;
+        // Where the start has let in too many, fewer begin for a while.
+        let (without, after) = ((lost, back), (back, back + 30));
+        assert!(begun(without) <= 1.1, "seed {seed}, lost: {:.3} of normal begin", begun(without));
+        assert!(completed(without) >= 0.9, "seed {seed}, lost: {:.3} of normal end", completed(without));
+        assert!((begun(after) - 1.0).abs() <= 0.1, "seed {seed}: {:.3} of normal begin", begun(after));
+        assert!((completed(after) - 1.0).abs() <= 0.1, "seed {seed}: {:.3} of normal end", completed(after));
+        assert_eq!((result.sent_back, result.places_lost), (0, 0), "seed {seed}");
+    }
+}
+
+#[test]
+fn what_was_measured_before_a_limit_was_learned_holds_nobody_back_later() {
+    let mut site = with_line("_pages");
+    (site.warm_up, site.measure) = (Duration::from_secs(10), Duration::from_secs(51));
+    for seed in SEEDS {
+        let result = run_gateways(&site, seed, 2, &[Fault::EngineLost(at(0.0), at(30.0))]);
+        let completed = per_second(&result, (35, 60), |second| second.completed);
+        assert!(completed > 19.0, "seed {seed}: {completed:.1} per second after a start without the engine");
     }
 }
 

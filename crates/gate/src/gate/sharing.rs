@@ -7,7 +7,7 @@
 use super::Gate;
 use super::route_gate::Route;
 use crate::kinds::KindGate;
-use suimon_control::EndedElsewhere;
+use suimon_control::{Capacity, EndedElsewhere};
 use suimon_line::Lane;
 use suimon_model::{Instant, KindId, RouteId};
 use suimon_sharing::{Allotment, KIND_RECORDS_MAX, KindReport, Part, ROUTE_RECORDS_MAX, Report, RouteReport};
@@ -112,13 +112,19 @@ impl Gate {
         shared.gateways = part.gateways;
         shared.in_flight_elsewhere =
             part.routes.iter().map(|route| u64::from(route.in_flight_elsewhere)).sum();
-        shared.routes.iter_mut().for_each(|route| *route = None);
+        let mut unheard = vec![true; self.routes.len()];
         shared.routes.resize(self.routes.len(), None);
+        shared.unmeasured.resize(self.routes.len(), false);
         shared.remaining.clear();
         shared.remaining.resize(self.routes.len(), 0.0);
         for route in &part.routes {
             let Some(id) = route_of(route.key).filter(|id| id.index() < self.routes.len()) else { continue };
-            shared.routes[id.index()] = Some(*route);
+            unheard[id.index()] = false;
+            let meter = &self.meters[id.index()];
+            let capacity = &mut self.routes[id.index()].capacity;
+            if shared.follow(id, *route, capacity.measured().is_some()) {
+                *capacity = Capacity::new(now, meter);
+            }
             shared.remaining[id.index()] = route.remaining_elsewhere;
             self.meters[id.index()].end_elsewhere(&EndedElsewhere {
                 progressed: route.ended_elsewhere.progressed,
@@ -132,6 +138,8 @@ impl Gate {
                 self.law.set_limit(id, route.limit);
             }
         }
+        let unheard = shared.routes.iter_mut().zip(unheard).filter(|(_, unheard)| *unheard);
+        unheard.for_each(|(route, _)| *route = None);
         self.law.set_elsewhere(shared.in_flight_elsewhere);
         self.visits.divide_among(part.gateways);
         self.shared = Some(shared);
