@@ -133,9 +133,10 @@ pub trait SessionLaw: std::fmt::Debug + Send {
         others == 0
     }
 
-    /// Returns whether an admission now takes nothing from those who are still to come, however
-    /// many: what it uses would be lost otherwise. Called only if it is allowed otherwise.
-    fn has_left_over(&self, _now: Instant, _outlook: &AdmissionInputs<'_>) -> bool {
+    /// Returns whether an admission now takes nothing from the `others` who were called and may be on
+    /// the way, nor from those who are called later: what it uses would be lost, or is there again
+    /// before they can come. Called only if it is allowed otherwise.
+    fn has_left_over(&self, _now: Instant, _outlook: &AdmissionInputs<'_>, _others: u64) -> bool {
         false
     }
 
@@ -266,7 +267,7 @@ impl SessionLaw for OpenGate {
         true
     }
 
-    fn has_left_over(&self, _now: Instant, _outlook: &AdmissionInputs<'_>) -> bool {
+    fn has_left_over(&self, _now: Instant, _outlook: &AdmissionInputs<'_>, _others: u64) -> bool {
         true
     }
 

@@ -286,10 +286,11 @@ impl SessionLaw for Flow {
         has_tokens && others < headroom(self.kind, inputs) as u64
     }
 
-    /// A full bucket runs over; and where nobody is held for a token, all who come later are
-    /// admitted as well.
-    fn has_left_over(&self, now: Instant, inputs: &AdmissionInputs<'_>) -> bool {
-        self.tokens >= self.depth - TOKEN_GRAIN || self.is_harmless(now, inputs)
+    /// A token is spare that those on the way could not use before the bucket is full again; and where
+    /// nobody is held for a token, all who come later are admitted as well.
+    fn has_left_over(&self, now: Instant, inputs: &AdmissionInputs<'_>, others: u64) -> bool {
+        is_token_spare(self.tokens, self.depth, self.pace() * self.rate, others)
+            || self.is_harmless(now, inputs)
     }
 
     /// Tokens are owed for what was admitted as one.

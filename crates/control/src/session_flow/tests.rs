@@ -270,6 +270,25 @@ fn where_people_come_for_one_page_and_no_route_is_short_nobody_is_held() {
     }
 }
 
+#[test]
+fn a_token_is_left_over_that_is_there_again_before_those_on_the_way_can_come() {
+    let (visits, routes) = (learned(), [RouteInputs { idle: f64::INFINITY, ..never_full() }]);
+    let mut flow = Flow::new(SHOP, 2, second(0.0));
+    let now = second(0.0);
+    flow.on_tick(now, &inputs(&visits, &routes, 0), &mut vec![]);
+    // Five sessions per second, and sixty at once.
+    assert!(flow.has_left_over(now, &inputs(&visits, &routes, 1), 500), "full again in 0.15 s");
+    flow.admitted(now, LastRoute::START);
+    flow.admitted(now, LastRoute::START);
+    assert!(flow.has_left_over(now, &inputs(&visits, &routes, 1), 100));
+    (0..50).for_each(|_| flow.admitted(now, LastRoute::START));
+    assert!(flow.has_left_over(now, &inputs(&visits, &routes, 1), 7));
+    assert!(
+        !flow.has_left_over(now, &inputs(&visits, &routes, 1), 8),
+        "these come, and eight tokens are left"
+    );
+}
+
 /// Returns whether the next may begin, ten seconds after the first of a hundred began: `at_polls`
 /// of them wait or run at a route that looks like `polls`, `gave_up` left without an answer, and
 /// the others were answered elsewhere.

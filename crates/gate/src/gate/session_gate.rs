@@ -191,7 +191,7 @@ impl Gate {
         // Where those called do not come, and the law has enough for them all the same, a newcomer
         // who is here takes what nobody else would: most of those in line may have gone.
         let is_spare = !is_from_page && !is_turn && may_be_held;
-        let is_turn = is_turn || is_spare && self.is_left_over(now, kind_id, id);
+        let is_turn = is_turn || is_spare && self.is_left_over(now, kind_id, id, position);
         let kind = &mut self.kinds[kind_id.index()];
         let line = kind.line.as_mut().expect("the caller has seen that there is one");
         if (is_blind || is_turn) && !is_held {
@@ -230,7 +230,7 @@ impl Gate {
 
     /// Returns whether nobody is held, and what the newcomer `id` takes would be lost if it did not
     /// begin.
-    fn is_left_over(&mut self, now: Instant, kind_id: KindId, id: RequestId) -> bool {
+    fn is_left_over(&mut self, now: Instant, kind_id: KindId, id: RequestId, position: Position) -> bool {
         let kind = &self.kinds[kind_id.index()];
         if !kind.admits() || !kind.held.is_empty() || kind.waiting_elsewhere() > 0 {
             return false;
@@ -239,7 +239,10 @@ impl Gate {
             return false;
         }
         let inputs = AdmissionInputs { entry: self.entry_of(id), ..self.inputs_of(kind_id) };
-        self.kinds[kind_id.index()].law.has_left_over(now, &inputs)
+        let kind = &self.kinds[kind_id.index()];
+        // Whoever is called later cannot come before the next look of its page.
+        let others = kind.line.as_ref().map_or(0, |line| line.expected_beside(position));
+        kind.law.has_left_over(now, &inputs, others)
     }
 
     fn hold(&mut self, id: RequestId, kind: KindId, key: Key) {

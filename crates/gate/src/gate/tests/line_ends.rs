@@ -20,6 +20,8 @@ struct Site {
     /// When each newcomer came, and whether it was admitted at once.
     came: Vec<(f64, bool)>,
     pages: Vec<(f64, Position)>,
+    /// Whether those who are sent to the line close the page and never come back.
+    goes: bool,
     placed: BTreeMap<RequestId, Position>,
     inside: Vec<(f64, Start)>,
 }
@@ -35,6 +37,7 @@ impl Site {
             newcomer: None,
             came: vec![],
             pages: vec![],
+            goes: false,
             placed: BTreeMap::new(),
             inside: vec![],
         }
@@ -78,7 +81,9 @@ impl Site {
             }
             Output::Wait(told) => {
                 self.placed.remove(&told.request);
-                self.pages.push((self.now + PAGE, told.position.expect("there are places")));
+                if !self.goes {
+                    self.pages.push((self.now + PAGE, told.position.expect("there are places")));
+                }
             }
             Output::Refuse(refusal) => panic!("{refusal:?}"),
             Output::Decided(_) | Output::Resumed(_) => {}
@@ -152,6 +157,35 @@ fn a_line_ends_after_a_rush_though_half_of_what_is_possible_keeps_coming() {
     // Two hundred too many came, and five a second of them are made up for.
     let (came, at_once) = site.after(80.0);
     assert_eq!(at_once, came);
+}
+
+#[test]
+fn a_line_of_people_who_have_gone_holds_nobody() {
+    // Ten begin per second, and as many at once; thirty come, and who is sent to the line goes.
+    let mut site = Site { goes: true, ..Site::new(lined(Metered::new(10, 10.0))) };
+    site.come(30.0, 40.0);
+    let (came, at_once) = site.after(5.0);
+    assert!(at_once >= 315, "nine in ten tokens are used: {at_once} of {came}");
+    site.come(5.0, 80.0);
+    let (came, at_once) = site.after(41.0);
+    assert!(came > 180, "{came}");
+    assert_eq!(at_once, came, "half of what is possible comes, and all the line has gone");
+}
+
+#[test]
+fn nor_does_it_at_the_gate_of_a_site_of_single_pages_that_knows_them() {
+    let now = at(0.0);
+    let mut gate = Gate::new(Params::default(), now);
+    let route = gate.declare_route(now, RouteMode::Enforce);
+    let line = Some(suimon_line::Params::default());
+    let kind = gate.declare_kind(now, KindParams { line, ..KindParams::default() });
+    let mut site = Site { goes: true, ..Site::new((gate, route, kind)) };
+    site.come(1.0, 60.0);
+    // Two slots do two pages of a second per second.
+    site.come(1.6, 120.0);
+    let (came, at_once) = site.after(60.0);
+    assert!(came > 90, "{came}");
+    assert!(10 * at_once >= 9 * came, "{at_once} of {came}");
 }
 
 #[test]

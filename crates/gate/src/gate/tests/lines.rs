@@ -39,6 +39,10 @@ impl SessionLaw for Metered {
         is_token_spare(self.tokens, self.depth, self.per_second, others)
     }
 
+    fn has_left_over(&self, _now: Instant, _outlook: &AdmissionInputs<'_>, others: u64) -> bool {
+        is_token_spare(self.tokens, self.depth, self.per_second, others)
+    }
+
     fn admitted(&mut self, now: Instant, _entry: suimon_control::LastRoute) {
         self.refill(now);
         assert!(self.tokens > 1.0 - 1e-6, "somebody begins without a token: {self:?}");
