@@ -99,9 +99,11 @@ const COLD_WAIT: f64 = 0.2;
 /// seconds have passed.
 const RETURNS_FEW: f64 = 0.3;
 const RETURNS_AFTER: f64 = 5.0;
-/// The same where requests wait at routes, if at least so many sessions have begun.
+/// The same where requests wait at routes, if at least so many sessions have been answered and then
+/// silent through so many stages: four seconds, as long as think times are unknown.
 const RETURNS_RARE: f64 = 0.1;
-const BEGUN_MIN: u64 = 20;
+const SILENT_MIN: u64 = 20;
+const SILENT_STAGES: usize = 2;
 /// At least this share of the sessions under way must have been answered before a route at which
 /// nothing is completed counts as one of long polls.
 const ANSWERED_SHARE: f64 = 1.0 / 3.0;
@@ -316,7 +318,9 @@ impl SessionLaw for Flow {
         let held_by_pace = std::mem::take(&mut self.held_by_pace) && inputs.waiting > 0;
         let passed = now.secs_since(self.ticked).min(1.0);
         self.ticked = now;
-        if inputs.waiting == 0 {
+        // Where nobody is held for a token, sessions begin freely although some are held because of a
+        // queue inside.
+        if inputs.waiting == 0 || self.is_harmless(now, inputs) {
             self.begun_freely = inputs.kinds.get(self.kind.index()).map_or(0.0, |kind| kind.begun);
         }
         if (self.is_cold || self.bottleneck.is_none()) && held_by_pace {
@@ -494,19 +498,19 @@ impl Flow {
     /// Returns whether a cold start needs no care: people come for one page, and no route is short.
     fn is_harmless(&self, now: Instant, inputs: &AdmissionInputs<'_>) -> bool {
         self.is_cold
-            && self.began.is_some_and(|began| now.secs_since(began) > RETURNS_AFTER)
             && inputs.visits.returns_per_session(self.kind) < RETURNS_FEW
             && !inputs.visits.often_comes_back(self.kind, inputs.entry, RETURNS_FEW)
-            && (is_calm(inputs)
-                || self.only_long_polls_wait(inputs)
-                || self.hardly_anybody_returns(inputs) && keeps_up(inputs))
+            && (self.hardly_anybody_returns(inputs) && keeps_up(inputs)
+                || self.began.is_some_and(|began| now.secs_since(began) > RETURNS_AFTER)
+                    && (is_calm(inputs) || self.only_long_polls_wait(inputs)))
     }
 
-    /// Returns whether enough sessions have begun, and almost none has come back: then a newcomer
-    /// brings one request, which is seen at its route at once. Of long pages nobody has returned yet.
+    /// Returns whether enough sessions have been silent for long enough, and almost none has come
+    /// back: then a newcomer brings one request, which is seen at its route at once. Those who have
+    /// just begun say nothing yet, and of long pages nobody has returned yet.
     fn hardly_anybody_returns(&self, inputs: &AdmissionInputs<'_>) -> bool {
         let visits = inputs.visits;
-        (visits.begun(self.kind) >= BEGUN_MIN && visits.answered_share() > ANSWERED_SHARE)
+        (visits.silent(self.kind, SILENT_STAGES) >= SILENT_MIN && visits.answered_share() > ANSWERED_SHARE)
             && inputs.routes.iter().all(|route| route.service.is_none_or(|service| service < LONG))
             && visits.returns_per_session(self.kind) < RETURNS_RARE
     }

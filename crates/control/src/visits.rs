@@ -506,9 +506,11 @@ impl Visits {
         self.kinds[kind.index()].is_young()
     }
 
-    /// Returns how many sessions of `kind` have begun.
-    pub fn begun(&self, kind: KindId) -> u64 {
-        self.kinds[kind.index()].begun
+    /// Returns how many sessions of `kind` are under way that have been silent since their last answer
+    /// through at least this many `stages`.
+    pub fn silent(&self, kind: KindId, stages: usize) -> u64 {
+        let rows = self.kinds[kind.index()].rows.iter();
+        rows.flat_map(|row| row.sessions_here.iter().skip(stages)).map(|count| u64::from(*count)).sum()
     }
 
     /// Returns how often sessions of `kind` have come back for another visit, per session

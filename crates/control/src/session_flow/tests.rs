@@ -270,6 +270,36 @@ fn where_people_come_for_one_page_and_no_route_is_short_nobody_is_held() {
     }
 }
 
+/// Returns whether all may begin four seconds after 30 did, of whom this many have been `silent` through
+/// two stages, while some wait at the page that all of them came for.
+fn may_all_begin(silent: u32) -> bool {
+    let (mut visits, entry) = (unknown(), LastRoute::at(RouteId(1)));
+    let busy = RouteInputs { service: Some(0.05), work: Some(0.05), rate: 40.0, waiting: 15, ..never_full() };
+    let routes = [busy, busy, busy];
+    let mut flow = Flow::new(SHOP, 2, second(0.0));
+    flow.on_tick(second(0.0), &inputs(&visits, &routes, 100), &mut vec![]);
+    for number in 0..30 {
+        flow.admitted(second(0.0), entry);
+        visits.begin(SHOP);
+        visits.leave(SHOP, LastRoute::START, 0);
+        visits.enter(SHOP, entry);
+        (0..SILENT_STAGES)
+            .filter(|_| number < silent)
+            .for_each(|stage| visits.fall_silent(SHOP, entry, stage));
+    }
+    visits.refresh();
+    let inputs = AdmissionInputs { entry, ..inputs(&visits, &routes, 100) };
+    flow.on_tick(second(4.0), &inputs, &mut vec![]);
+    (0..1000).for_each(|_| flow.admitted(second(4.0), entry));
+    flow.may_admit(second(4.0), &inputs) == AdmissionDecision::Now
+}
+
+#[test]
+fn enough_who_were_silent_show_that_people_come_for_one_page_and_those_who_have_just_begun_do_not() {
+    assert!(may_all_begin(20));
+    assert!(!may_all_begin(19));
+}
+
 #[test]
 fn a_token_is_left_over_that_is_there_again_before_those_on_the_way_can_come() {
     let (visits, routes) = (learned(), [RouteInputs { idle: f64::INFINITY, ..never_full() }]);
