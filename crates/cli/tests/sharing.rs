@@ -7,7 +7,7 @@ mod common;
 use common::{Backend, Gateway, LONG, file, get, until};
 use serde_json::Value;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 use suimon_process::Signal;
 use suimon_testing::engine::EngineServer;
@@ -204,6 +204,25 @@ fn a_gateway_that_starts_without_the_engine_serves_its_safe_share() {
         (sharing(&gateway)["phase"].as_str(), sharing(&gateway)["gateways_max"].as_u64()),
         (Some("safe_share"), Some(3))
     );
+}
+
+#[test]
+fn nobody_is_refused_while_the_engine_does_not_answer_at_the_start() {
+    // It takes connections, and says nothing.
+    let engine = TcpListener::bind("127.0.0.1:0").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let backend = Backend::start();
+    let text = format!(
+        "[lease]\nkeys = \"{}\"\n[learned]\nstate = \"none\"\n[sharing]\nengine = \"redis://{}\"\ngateways = 2\n",
+        folder.path().join("lease.keys").to_str().unwrap(),
+        engine.local_addr().unwrap(),
+    );
+    let settings = file(&folder, "suimon.toml", &text);
+    let gateway = Gateway::start(&["--to", &backend.url(), "--config", &settings]);
+    for number in 0..3 {
+        assert_eq!(ask(&gateway, &format!("visitor {number}"), &[]).status, 200, "visitor {number}");
+    }
+    assert_eq!(sharing(&gateway)["phase"], "safe_share");
 }
 
 #[test]

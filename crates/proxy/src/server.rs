@@ -273,7 +273,7 @@ impl Server {
         let sharer = sharer.transpose();
         let (stop_sharing, stopped) = watch::channel(false);
         let sharing = match sharer {
-            Ok(Some(sharer)) => Some(tokio::spawn(sharer.run(stopped))),
+            Ok(Some(sharer)) => Some(tokio::spawn(sharer.join().await.run(stopped))),
             Ok(None) => None,
             // It was checked before it was bound.
             Err(why) => {

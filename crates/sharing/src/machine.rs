@@ -244,7 +244,7 @@ impl Sharing {
         Record { number: self.number, life: self.params.life, learns: self.learns, routes, kinds }
     }
 
-    /// Takes in what an exchange at `now` brought back.
+    /// Takes in what an exchange brought back that began at `now`: what it confirms was true then.
     pub fn handle_exchange(&mut self, now: Instant, exchange: Exchange) {
         let after_gap = self.phase(now) != Phase::Shared && self.phase(now) != Phase::LastShare;
         let expiry = self.expiry();
@@ -304,6 +304,13 @@ impl Sharing {
 
     fn expiry(&self) -> Duration {
         self.params.period * EXPIRY_PERIODS
+    }
+
+    /// Returns for how long the share in force is still good, if it is one that expires: whoever waits
+    /// for the next exchange for longer takes the safe share then.
+    pub fn expires_in(&self, now: Instant) -> Option<Duration> {
+        let passed = self.exchanged.map(|at| now.since(at))?;
+        (passed <= self.expiry()).then(|| self.expiry() - passed)
     }
 
     /// Returns those whose records are exchanged, in order, this gateway among them once it has

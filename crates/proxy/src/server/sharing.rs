@@ -15,6 +15,12 @@ use suimon_routes::SHARES;
 use suimon_sharing::{Allotment, GatewayId, Numbers, Params, Phase, Record, Sharing, key_of};
 use tokio::sync::watch;
 
+/// The first exchange takes at most this long before the gateway serves: then it begins with its safe
+/// share.
+const JOIN_TIMEOUT: Duration = Duration::from_millis(100);
+/// How much later than its share expires a gateway looks again: timers go by milliseconds.
+const GRAIN: Duration = Duration::from_millis(1);
+
 /// Returns what is wrong with the parameters, each with the key of its setting.
 pub(super) fn check(params: &SharingParams) -> Vec<(&'static str, String)> {
     match EngineUrl::parse(&params.engine) {
@@ -68,9 +74,15 @@ impl Sharer {
         })
     }
 
+    /// Exchanges for the first time, for a bounded moment, so that whoever comes first finds a share.
+    pub(super) async fn join(mut self) -> Self {
+        tracing::info!(gateway = self.me.0, engine = %self.url, "sharing limits with other gateways");
+        self.exchange().await;
+        self
+    }
+
     /// Shares until it is told to stop; then takes its record away.
     pub(super) async fn run(mut self, mut stop: watch::Receiver<bool>) {
-        tracing::info!(gateway = self.me.0, engine = %self.url, "sharing limits with other gateways");
         let mut every = tokio::time::interval(self.period);
         every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -104,9 +116,7 @@ impl Sharer {
         let record = self.sharing.handle_report(begun, report);
         let (asks, lanes) = self.asks(&record);
         let reply = match self.breaker.lets_through(begun) {
-            true => {
-                Some(self.engine.exchange(begun, &record, &asks).await.map_err(|error| error.to_string()))
-            }
+            true => Some(self.ask(begun, &record, &asks).await),
             false => None,
         };
         let now = keeper.clock().now();
@@ -129,6 +139,24 @@ impl Sharer {
             |key| key_of_kind.iter().position(|own| *own == key).map(|kind| KindId(kind as u32)),
         );
         self.tell(now);
+    }
+
+    /// Asks the engine, for no longer than what this gateway has is good.
+    async fn ask(&mut self, begun: Instant, record: &Record, asks: &[Ask]) -> Result<Reply, String> {
+        let exchange = self.engine.exchange(begun, record, asks);
+        let longest = match self.sharing.phase(begun) {
+            Phase::Joining => Some(JOIN_TIMEOUT),
+            Phase::Shared | Phase::LastShare => self.sharing.expires_in(begun).map(|left| left + GRAIN),
+            // It waits for a connection with its safe share in force.
+            Phase::SafeShare => None,
+        };
+        match longest {
+            Some(longest) => match tokio::time::timeout(longest, exchange).await {
+                Ok(outcome) => outcome.map_err(|error| error.to_string()),
+                Err(_) => Err(format!("no connection within {} ms", longest.as_millis())),
+            },
+            None => exchange.await.map_err(|error| error.to_string()),
+        }
     }
 
     /// Returns what numbers to ask for, and of which lanes they are.
@@ -169,7 +197,7 @@ impl Sharer {
                 for (lane, block) in lanes.iter().zip(reply.blocks) {
                     self.numbers.entry(*lane).or_default().handle_block(block);
                 }
-                self.sharing.handle_exchange(now, reply.exchange);
+                self.sharing.handle_exchange(begun, reply.exchange);
             }
             failed => {
                 if let Some(Err(why)) = failed {

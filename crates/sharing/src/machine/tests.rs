@@ -318,3 +318,27 @@ fn whoever_waits_at_a_gateway_that_is_not_heard_of_is_not_forgotten_for_a_minute
     });
     assert_eq!(people(&part), 0);
 }
+
+#[test]
+fn a_share_expires_by_when_the_exchange_began_that_confirmed_it() {
+    let mut world = World::new(2, 8);
+    (0..6).for_each(|_| {
+        (0..2).for_each(|index| world.exchange(index, true, true));
+        world.now += PERIOD;
+    });
+    let began = world.now;
+    let report = world.report(0);
+    let gateway = &mut world.gateways[0];
+    gateway.handle_report(began, report);
+    assert_eq!(gateway.expires_in(began), Some(PERIOD * (EXPIRY_PERIODS - 1)), "of the exchange before");
+    // The answer to the next one took a period, and nothing comes after it.
+    let exchange = Exchange { seen: vec![] };
+    gateway.handle_exchange(began, exchange);
+    gateway.handle_failure();
+    let left = gateway.expires_in(began + PERIOD);
+    assert_eq!(left, Some(PERIOD * (EXPIRY_PERIODS - 1)));
+    let end = began + PERIOD * EXPIRY_PERIODS;
+    assert_eq!((gateway.phase(end), gateway.expires_in(end)), (Phase::LastShare, Some(Duration::ZERO)));
+    let after = end + Duration::from_millis(1);
+    assert_eq!((gateway.phase(after), gateway.expires_in(after)), (Phase::SafeShare, None));
+}
