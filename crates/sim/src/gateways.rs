@@ -73,6 +73,8 @@ pub struct GatewaysResult {
     pub sent_back: u64,
     /// Visitors in line who were told that their place is over.
     pub places_lost: u64,
+    /// Places drawn in the normal lane, as their visitors are told: when, and which number.
+    pub drawn: Vec<(Instant, u64)>,
     /// Sessions that began from the line: when their place was drawn, and when they began.
     pub from_line: Vec<(Instant, Instant)>,
     /// Hash of everything that happened.
@@ -111,8 +113,9 @@ struct User {
     session: Option<(KindId, SessionId)>,
     position: Option<(Position, Instant)>,
     request: Option<RequestId>,
-    /// Counts up with each request.
+    /// Counts up with each request; when the last was sent.
     asked: u64,
+    sent: Instant,
     played: u32,
     is_new: bool,
 }
@@ -295,6 +298,7 @@ impl<'a> World<'a> {
             position: None,
             request: None,
             asked: 0,
+            sent: at,
             played,
             is_new: true,
         };
@@ -323,6 +327,7 @@ impl<'a> World<'a> {
         }
         self.tally.asked(now);
         user.asked += 1;
+        user.sent = now;
         let kind = self.scenario.gate.kind_of[user.visitor.kind().index()];
         let route = self.scenario.steps[user.visitor.kind().index()][user.visitor.step_number()];
         let ends = self.scenario.gate.kinds[kind.index()].ends.contains(&route);
@@ -405,6 +410,8 @@ impl<'a> World<'a> {
         let had = user.position.map(|(position, _)| position);
         self.result.places_lost += u64::from(had.is_some() && had != wait.position);
         if had != wait.position {
+            let drawn = wait.position.filter(|position| position.lane == Lane::Normal);
+            self.result.drawn.extend(drawn.map(|position| (user.sent, position.number)));
             user.position = wait.position.map(|position| (position, now));
         }
         let answer = match wait.standing {

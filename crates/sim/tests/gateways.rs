@@ -219,3 +219,39 @@ fn the_order_survives_the_loss_of_a_gateway_and_of_the_engine() {
         assert!(share <= most, "{faults:?}: {share:.4} overtaken by more than 20 s");
     }
 }
+
+/// How many drew a lower number than somebody who had drawn more than so many seconds earlier.
+fn out_of_order(result: &GatewaysResult, secs: f64) -> usize {
+    let (mut highest, mut past) = (0, 0);
+    // Some are held for a while before they are told.
+    let mut all = result.drawn.clone();
+    all.sort_unstable();
+    let is_lower = |(drawn, number): &&(Instant, u64)| {
+        while all[past].0 + seconds(secs) < *drawn {
+            highest = highest.max(all[past].1);
+            past += 1;
+        }
+        *number < highest
+    };
+    all.iter().filter(is_lower).count()
+}
+
+#[test]
+fn numbers_are_in_order_within_the_bound_and_no_place_is_lost_whatever_fails() {
+    let mut site = with_line("_pages");
+    (site.warm_up, site.measure) = (Duration::from_secs(10), Duration::from_secs(71));
+    let (from, to) = (at(30.0), at(40.0));
+    for (faults, secs) in [
+        (vec![], 0.2),
+        (vec![Fault::Dies(1, from)], 0.2),
+        (vec![Fault::EngineLost(from, to)], 2.0),
+        (vec![Fault::EnginePaused(from, to)], 2.0),
+    ] {
+        for seed in SEEDS {
+            let result = run_gateways(&site, seed, 2, &faults);
+            assert!(result.drawn.len() > 1000, "{faults:?}, seed {seed}: {} drew", result.drawn.len());
+            assert_eq!(out_of_order(&result, secs), 0, "{faults:?}, seed {seed}");
+            assert_eq!((result.sent_back, result.places_lost), (0, 0), "{faults:?}, seed {seed}");
+        }
+    }
+}
