@@ -1,8 +1,15 @@
 //! Nodes that a program of the operator starts and ends.
+//!
+//! It is told of them by their addresses, and an address may be that of another node by then: where a node has
+//! ended though its `stop` has failed, the next one that is started may be given it. So a `stop` is not repeated
+//! once another node has the address, nor while a start is under way, whose address nobody knows yet.
+
+mod addresses;
 
 use crate::manager::{self, Host, Told, Word, back_off};
 use crate::ready::until_ready;
 use crate::{Provided, Provider, begin};
+use addresses::{Addresses, Holder};
 use std::future::pending;
 use std::pin::pin;
 use std::process::{ExitStatus, Stdio};
@@ -13,6 +20,7 @@ use suimon_params::upstream::NodeParams;
 use suimon_process::group;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 /// The most bytes that are kept of what the program writes, to either output.
@@ -46,8 +54,7 @@ impl Provider for Hook {
     fn begin(self: Box<Self>, wanted: u32) -> Provided {
         let Hook { params, lifecycle } = *self;
         begin(wanted, move |wires| async move {
-            let host = HookHost { params, start_within: lifecycle.start_within, back_off };
-            manager::run(host, lifecycle, wires).await;
+            manager::run(HookHost::new(params, lifecycle.start_within, back_off), lifecycle, wires).await;
         })
     }
 }
@@ -57,29 +64,44 @@ struct HookHost {
     start_within: Duration,
     /// The wait after so many tries to stop a node that failed, and one.
     back_off: fn(u32) -> Duration,
+    addresses: Addresses,
+    /// How many starts are under way whose address is not known.
+    starts: watch::Sender<usize>,
+}
+
+/// A start that is under way.
+struct Start<'a>(&'a watch::Sender<usize>);
+
+impl Drop for Start<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|starts| *starts -= 1);
+    }
 }
 
 impl Host for HookHost {
-    type Node = NodeParams;
+    type Node = Holder;
     const OUTLIVES: bool = true;
 
-    async fn list(&self) -> Result<Vec<(NodeParams, NodeParams)>, String> {
-        let said = self.run(&["list"], self.params.within).await.said()?;
-        let lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
-        lines.map(|line| address(line).map(|node| (node.clone(), node))).collect()
+    async fn list(&self) -> Result<Vec<(Holder, NodeParams)>, String> {
+        let nodes = self.listed().await?.into_iter();
+        Ok(nodes.filter_map(|node| Some((self.addresses.take(node.clone())?, node))).collect())
     }
 
-    async fn start(&self) -> Result<(NodeParams, NodeParams), String> {
+    async fn start(&self) -> Result<(Holder, NodeParams), String> {
+        let start = self.begin_start();
         let node = self.run(&["start"], self.start_within).await.node()?;
+        let holder = self.take(node.clone())?;
+        drop(start);
         until_ready(&node, self.params.ready_path.as_deref()).await;
-        Ok((node.clone(), node))
+        Ok((holder, node))
     }
 
     /// A program that is killed may have started a node by then. So it is waited for, for as long again as a
     /// start may take, and what it has started is ended.
-    async fn start_unless_told(&self, told: &mut Told) -> Option<Result<(NodeParams, NodeParams), String>> {
+    async fn start_unless_told(&self, told: &mut Told) -> Option<Result<(Holder, NodeParams), String>> {
         let (began, within) = (Instant::now(), self.start_within);
         let seconds = within.as_secs_f64();
+        let start = self.begin_start();
         let mut runs = pin!(self.run(&["start"], within.saturating_mul(2)));
         let (ran, is_wanted) = tokio::select! {
             ran = &mut runs => (ran, true),
@@ -103,10 +125,15 @@ impl Host for HookHost {
             Ok(node) => node,
             Err(trouble) => return Some(Err(trouble)),
         };
+        let holder = match self.take(node.clone()) {
+            Ok(holder) => holder,
+            Err(trouble) => return Some(Err(trouble)),
+        };
+        drop(start);
         if is_wanted && trouble.is_none() {
             tokio::select! {
                 () = until_ready(&node, self.params.ready_path.as_deref()) => {
-                    return Some(Ok((node.clone(), node)));
+                    return Some(Ok((holder, node)));
                 }
                 word = told.word() => if word == Word::Closing { return None },
             }
@@ -114,45 +141,23 @@ impl Host for HookHost {
                 "nodes.command: {node} was not ready within {seconds} s, and is stopped; see nodes.ready and nodes.start_within"
             ));
         }
-        self.end_for_good(node, told).await.or(trouble).map(Err)
+        self.end_for_good(holder, told).await.or(trouble).map(Err)
     }
 
-    async fn ended(&self, _: &mut NodeParams) -> String {
+    async fn ended(&self, _: &mut Holder) -> String {
         // Checks find that out.
         pending().await
     }
 
-    async fn end(&self, node: NodeParams) -> Result<(), String> {
-        self.run(&["stop", &node.to_string()], self.params.within).await.said().map(drop)
+    async fn end(&self, holder: Holder) -> Result<(), String> {
+        self.run(&["stop", &holder.node.to_string()], self.params.within).await.said().map(drop)
     }
 
-    async fn end_for_good(&self, node: NodeParams, told: &mut Told) -> Option<String> {
-        for tries in 0.. {
-            let trouble = match self.end(node.clone()).await {
-                Ok(()) if tries == 0 => return None,
-                Ok(()) => {
-                    told.is_well().await;
-                    return None;
-                }
-                Err(trouble) => trouble,
-            };
-            told.complain(trouble).await;
-            let is_there = tokio::select! {
-                is_there = self.may_be_there(&node) => is_there,
-                () = told.is_closing() => return Some(left(&node)),
-            };
-            if tries + 1 >= STOPS_MAX && !is_there {
-                return Some(format!(
-                    "nodes.command: {node} could not be stopped {STOPS_MAX} times in a row, and `list` does not name it: it is taken to have ended"
-                ));
-            }
-            told.is_stuck(is_there).await;
-            tokio::select! {
-                () = sleep((self.back_off)(tries)) => {}
-                () = told.is_closing() => return Some(left(&node)),
-            }
-        }
-        None
+    async fn end_for_good(&self, holder: Holder, told: &mut Told) -> Option<String> {
+        self.addresses.end(&holder);
+        let trouble = self.stop(&holder, told).await;
+        self.addresses.leave(&holder);
+        trouble
     }
 
     fn cpu_s(&self, _: &[&NodeParams]) -> Option<Vec<f64>> {
@@ -165,13 +170,78 @@ impl Host for HookHost {
 }
 
 impl HookHost {
+    fn new(params: HookParams, start_within: Duration, back_off: fn(u32) -> Duration) -> Self {
+        let (addresses, starts) = (Addresses::default(), watch::Sender::new(0));
+        HookHost { params, start_within, back_off, addresses, starts }
+    }
+
     async fn run(&self, words: &[&str], within: Duration) -> Ran {
         run(&self.params, words, within).await
     }
 
+    fn begin_start(&self) -> Start<'_> {
+        self.starts.send_modify(|starts| *starts += 1);
+        Start(&self.starts)
+    }
+
+    /// Takes in a node that was started.
+    fn take(&self, node: NodeParams) -> Result<Holder, String> {
+        let trouble = format!(
+            "nodes.command: `start` has written {node}, and there is a node with that address already: each must have its own"
+        );
+        self.addresses.take(node).ok_or(trouble)
+    }
+
+    /// Returns the nodes that run.
+    async fn listed(&self) -> Result<Vec<NodeParams>, String> {
+        let said = self.run(&["list"], self.params.within).await.said()?;
+        said.lines().map(str::trim).filter(|line| !line.is_empty()).map(address).collect()
+    }
+
+    /// Stops a node, again and again; returns what went wrong for good.
+    async fn stop(&self, holder: &Holder, told: &mut Told) -> Option<String> {
+        let node = &holder.node;
+        for tries in 0.. {
+            let trouble = match self.end(holder.clone()).await {
+                Ok(()) if tries == 0 => return None,
+                Ok(()) => {
+                    told.is_well().await;
+                    return None;
+                }
+                Err(trouble) => trouble,
+            };
+            told.complain(trouble).await;
+            let is_there = tokio::select! {
+                is_there = self.may_be_there(node) => is_there,
+                () = told.is_closing() => return Some(left(node)),
+            };
+            if tries + 1 >= STOPS_MAX && !is_there {
+                return Some(format!(
+                    "nodes.command: {node} could not be stopped {STOPS_MAX} times in a row, and `list` does not name it: it is taken to have ended"
+                ));
+            }
+            told.is_stuck(is_there).await;
+            let waits = async {
+                sleep((self.back_off)(tries)).await;
+                // The sender is ours.
+                let _ = self.starts.subscribe().wait_for(|starts| *starts == 0).await;
+            };
+            tokio::select! {
+                () = waits => {}
+                () = told.is_closing() => return Some(left(node)),
+            }
+            if !self.addresses.has(holder) {
+                tracing::info!(%node, "it is not stopped again: one that was started later has its address");
+                told.is_well().await;
+                return None;
+            }
+        }
+        None
+    }
+
     /// Returns whether a node runs that could not be stopped; if nobody knows, it does.
     async fn may_be_there(&self, node: &NodeParams) -> bool {
-        self.list().await.map_or(true, |nodes| nodes.iter().any(|(it, _)| it == node))
+        self.listed().await.map_or(true, |nodes| nodes.contains(node))
     }
 }
 

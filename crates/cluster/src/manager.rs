@@ -271,8 +271,12 @@ impl<H: Host> Manager<H> {
         | NodeWord::Lost(address)
         | NodeWord::Down(address)
         | NodeWord::Up(address)) = word;
-        let found = self.running.iter().find(|(_, node)| node.address.as_ref() == Some(address));
-        let Some((&id, _)) = found else { return };
+        // One that ends may have left its address to one that was started later.
+        let is_meant = |id: BorrowedId, node: &Running| {
+            node.address.as_ref() == Some(address) && self.nodes.state(id) != Some(LifecycleState::Ending)
+        };
+        let found = self.running.iter().filter(|(id, node)| is_meant(**id, node)).map(|(id, _)| *id).max();
+        let Some(id) = found else { return };
         match word {
             NodeWord::Empty(_) => self.nodes.handle_empty(self.now(), id),
             NodeWord::Lost(_) => {
