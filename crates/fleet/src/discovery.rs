@@ -23,8 +23,6 @@ enum FoundState {
     Serves,
     /// It is named no longer: it has until then.
     Drains(Instant),
-    /// Its time is over.
-    Over,
 }
 
 /// What becomes of a node.
@@ -34,7 +32,7 @@ pub enum DiscoveryStep<A> {
     Serve(A),
     /// It gets no new sessions. Say [`Discovery::handle_empty`] once it has nothing left.
     Drain(A),
-    /// Its time to drain is over.
+    /// Its time to drain is over, and it is known no longer.
     End(A),
 }
 
@@ -56,11 +54,11 @@ impl<A: Clone + PartialEq> Discovery<A> {
                     node.state = FoundState::Drains(until);
                     steps.push(DiscoveryStep::Drain(node.address.clone()));
                 }
-                FoundState::Drains(_) | FoundState::Over if is_named => {
+                FoundState::Drains(_) if is_named => {
                     node.state = FoundState::Serves;
                     steps.push(DiscoveryStep::Serve(node.address.clone()));
                 }
-                FoundState::Serves | FoundState::Drains(_) | FoundState::Over => {}
+                FoundState::Serves | FoundState::Drains(_) => {}
             }
         }
         for address in named {
@@ -72,15 +70,17 @@ impl<A: Clone + PartialEq> Discovery<A> {
         steps
     }
 
-    /// Returns the nodes whose time to drain is over.
+    /// Returns the nodes whose time to drain is over. They are known no longer: one that is named later is
+    /// another one, even where the old one still has requests.
     pub fn handle_timeout(&mut self, now: Instant) -> Vec<DiscoveryStep<A>> {
         let mut steps = Vec::new();
-        for node in &mut self.nodes {
-            if matches!(node.state, FoundState::Drains(until) if until <= now) {
-                node.state = FoundState::Over;
+        self.nodes.retain(|node| {
+            let is_over = matches!(node.state, FoundState::Drains(until) if until <= now);
+            if is_over {
                 steps.push(DiscoveryStep::End(node.address.clone()));
             }
-        }
+            !is_over
+        });
         steps
     }
 
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(nodes.handle_timeout(at(60)), []);
         assert_eq!(nodes.handle_timeout(at(61)), [End(2)]);
         assert_eq!(nodes.handle_timeout(at(62)), []);
-        assert_eq!(nodes.handle_found(at(63), &[1, 2]), [Serve(2)], "even now it may come back");
+        assert_eq!(nodes.handle_found(at(63), &[1, 2]), [Serve(2)], "it is new");
     }
 
     #[test]
@@ -158,6 +158,16 @@ mod tests {
         assert_eq!(nodes.handle_found(at(1), &[1]), [Serve(1)]);
     }
 
+    #[test]
+    fn a_node_whose_time_is_over_is_remembered_no_longer() {
+        let mut nodes = discovery();
+        for address in 0..100 {
+            nodes.handle_found(at(100 * u64::from(address)), &[address]);
+            nodes.handle_timeout(at(100 * u64::from(address) + 60));
+        }
+        assert_eq!(nodes.nodes.len(), 1);
+    }
+
     proptest! {
         /// Whoever follows the steps has what is named in service, and nothing else.
         #[test]
@@ -177,10 +187,7 @@ mod tests {
                             prop_assert!(serve.insert(node), "once");
                         }
                         Drain(node) => prop_assert!(serve.remove(&node) && drain.insert(node)),
-                        End(node) => {
-                            prop_assert!(drain.remove(&node));
-                            nodes.handle_empty(&node);
-                        }
+                        End(node) => prop_assert!(drain.remove(&node)),
                     }
                 }
                 prop_assert_eq!(serve.iter().copied().collect::<Vec<_>>(), named);
