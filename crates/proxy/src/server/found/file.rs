@@ -45,13 +45,15 @@ impl NodesFile {
             return Ok(None);
         }
         let path = self.path.clone();
-        let text = tokio::task::spawn_blocking(move || text_of(&path)).await;
-        let text = text.map_err(|error| error.to_string()).and_then(|text| text);
+        let bytes = tokio::task::spawn_blocking(move || bytes_of(&path)).await;
+        let bytes = bytes.map_err(|error| error.to_string()).and_then(|bytes| bytes);
         if stamp != self::stamp(&self.path).await? {
             return Ok(None);
         }
+        // What keeps it from being read may go away without a change of it: rights, or a lack of descriptors.
+        let bytes = bytes?;
         self.read = Some(stamp);
-        nodes_in(&text?, self.protocol, &self.upstream).map(Some)
+        nodes_in(&bytes, self.protocol, &self.upstream).map(Some)
     }
 }
 
@@ -70,12 +72,16 @@ pub(in super::super) fn check(params: &Params) -> Result<(), String> {
     let Some(DiscoverySource::File { path, protocol }) = source else { return Ok(()) };
     // What is wrong with other settings is told of with them.
     let Ok(upstream) = Upstream::new(params.upstream.clone()) else { return Ok(()) };
-    let nodes = text_of(path).and_then(|text| nodes_in(&text, *protocol, &upstream));
+    let nodes = bytes_of(path).and_then(|bytes| nodes_in(&bytes, *protocol, &upstream));
     nodes.map(drop).map_err(|why| format!("{} {why}", path.display()))
 }
 
-/// Returns the nodes in a text, all of them or none.
-fn nodes_in(text: &str, protocol: Protocol, upstream: &Upstream) -> Result<Vec<NodeParams>, String> {
+/// Returns the nodes in a file, all of them or none.
+fn nodes_in(bytes: &[u8], protocol: Protocol, upstream: &Upstream) -> Result<Vec<NodeParams>, String> {
+    if bytes.len() as u64 > NODES_FILE_BYTES_MAX {
+        return Err(format!("has more than {NODES_FILE_BYTES_MAX} bytes"));
+    }
+    let text = std::str::from_utf8(bytes).map_err(|error| format!("is no text in UTF-8: {error}"))?;
     let nodes = read_nodes(text, protocol)?;
     for (line, node) in &nodes {
         upstream.check_node(node).map_err(|why| format!("line {line}: {why}"))?;
@@ -88,14 +94,12 @@ async fn stamp(path: &Path) -> Result<Stamp, String> {
     Ok(Stamp { modified: file.modified().ok(), bytes: file.len(), inode: file.ino() })
 }
 
-fn text_of(path: &Path) -> Result<String, String> {
-    let mut text = String::new();
+/// Returns the bytes of a file, and one more at most than it may have.
+fn bytes_of(path: &Path) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
     let file = std::fs::File::open(path).map_err(unread)?;
-    file.take(NODES_FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(unread)?;
-    if text.len() as u64 > NODES_FILE_BYTES_MAX {
-        return Err(format!("has more than {NODES_FILE_BYTES_MAX} bytes"));
-    }
-    Ok(text)
+    file.take(NODES_FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unread)?;
+    Ok(bytes)
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "as errors are mapped")]
@@ -142,6 +146,22 @@ mod tests {
         write(&folder, "http://10.0.0.2:80\n");
         assert_eq!(file.look().await, None, "it may still be written");
         assert_eq!(named(file.look().await).unwrap(), ["http://10.0.0.2:80"]);
+        assert_eq!(file.look().await, None);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_can_be_looked_at_and_not_read_is_tried_again_though_it_has_not_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut file = file(&folder);
+        // As one without rights, or while no descriptor is left.
+        std::fs::create_dir(folder.path().join("nodes")).unwrap();
+        for _ in 0..3 {
+            assert!(named(file.look().await).unwrap_err().starts_with("cannot be read: "));
+        }
+        std::fs::remove_dir(folder.path().join("nodes")).unwrap();
+        write(&folder, "http://10.0.0.1:80\n");
+        file.look().await;
+        assert_eq!(named(file.look().await).unwrap(), ["http://10.0.0.1:80"]);
         assert_eq!(file.look().await, None);
     }
 
