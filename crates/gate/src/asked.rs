@@ -30,13 +30,14 @@ impl Snapshot {
     }
 }
 
-/// Returns how many wait to be let in and would be if more could be served.
+/// Returns how many wait to be let in and would be if more could be served. Of those who were called, these are
+/// the ones who are expected to come: one who is present and does not enter is no reason to keep a node.
 fn newcomers(kind: &KindView) -> f64 {
     let is_stopped = kind.line.as_ref().is_some_and(|line| line.state != LineStatus::Moving);
     if is_stopped || kind.gate_state == GateState::Full {
         return 0.0;
     }
-    kind.waiting as f64 + kind.line.as_ref().map_or(0.0, |line| line.waiting as f64)
+    kind.waiting as f64 + kind.line.as_ref().map_or(0.0, |line| (line.uncalled + line.expected) as f64)
 }
 
 fn fullness(routes: &[&RouteView], is_meant: impl Fn(&RouteView) -> bool) -> Option<Fullness> {

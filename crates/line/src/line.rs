@@ -159,6 +159,8 @@ pub struct View {
     /// Waiting visitors, as shown to those behind them: present and not admitted yet, or with a
     /// ticket issued just now.
     pub waiting: u64,
+    /// Those of them who were not called.
+    pub uncalled: u64,
     /// Recently issued numbers whose holders have not polled yet.
     pub provisional: u64,
     /// People called who are expected to come.
@@ -624,6 +626,7 @@ impl Line {
             admitted: self.claims,
             present: sum(|numbers| numbers.presence.present()),
             waiting: self.waiting(),
+            uncalled: sum(Numbers::uncalled),
             provisional: sum(Numbers::provisional),
             expected: self.lanes.iter().map(|numbers| numbers.expected(numbers.called)).sum::<f64>() as u64,
             shown_up: self.lanes[Lane::Normal.index()].show(),

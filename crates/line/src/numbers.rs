@@ -415,6 +415,11 @@ impl Numbers {
         (at_the_gate + on_the_way) as f64 + self.show() * all.saturating_sub(known) as f64
     }
 
+    /// Returns how many are there who were not called.
+    pub(crate) fn uncalled(&self) -> u64 {
+        self.expected_before(self.next).saturating_sub(self.expected_before(self.called))
+    }
+
     pub(crate) fn has_waiters(&self) -> bool {
         self.next > self.called && self.expected_before(self.next) > self.expected_before(self.called)
     }

@@ -401,3 +401,27 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_called_visitor_who_never_comes_is_no_reason_for_more_nodes() {
+    let (mut gate, route, kind) = lined(Metered::new(1, 2.0));
+    let asks = |session| Arrival { route, session: Some(session) };
+    gate.handle_arrival(at(0.0), asks(Membership::Newcomer(kind)));
+    started(&mut gate);
+    gate.handle_command(at(0.0), kind, Command::Pause);
+    gate.handle_arrival(at(0.0), asks(Membership::Newcomer(kind)));
+    let position = told_at_once(&mut gate).position.unwrap();
+    gate.handle_command(at(0.0), kind, Command::Move);
+    let newcomers = |gate: &Gate, now| gate.snapshot(now).asked().newcomers.iter().sum::<f64>();
+    for second in 1..=600 {
+        let now = at(f64::from(second));
+        pass(&mut gate, now);
+        if second % 5 == 0 {
+            assert!(gate.handle_contact(now, kind, position).unwrap().is_called());
+        }
+        if second == 5 {
+            assert!(newcomers(&gate, now) > 0.5, "it may come in a moment");
+        }
+    }
+    assert!(newcomers(&gate, at(600.0)) < 0.5, "it asks for its place only");
+}

@@ -179,7 +179,7 @@ fn routes_of_a_pool_of_workers_say_nothing_of_nodes() {
 fn those_in_line_count_while_the_gate_holds_them_and_nodes_are_busy() {
     let line = |state| {
         let mut line = suimon_line::Line::new(suimon_line::Params::default(), Instant::ORIGIN).view();
-        (line.state, line.waiting) = (state, 40);
+        (line.state, line.waiting, line.uncalled) = (state, 40, 40);
         line
     };
     let kind = |state, line| KindView { gate_state: state, line: Some(line), ..KindView::default() };
