@@ -115,6 +115,8 @@ pub struct Paired {
     last_tick: Vec<Reading>,
     /// Requests of other gateways in the application.
     elsewhere: u64,
+    /// Gateways before the application, this one included; at least 1.
+    gateways: u32,
 }
 
 suimon_model::saved_struct!(Paired {
@@ -129,7 +131,7 @@ suimon_model::saved_struct!(Paired {
     strain_at,
     share_begin,
     last_tick
-} without { elsewhere });
+} without { elsewhere, gateways });
 
 impl Paired {
     /// Returns the law for an application assumed to have `cores` cores, with nothing known.
@@ -148,6 +150,7 @@ impl Paired {
             share_begin: vec![],
             last_tick: vec![],
             elsewhere: 0,
+            gateways: 1,
         }
     }
 }
@@ -310,8 +313,12 @@ impl RouteLaw for Paired {
         self.routes[route.index()].is_capped = is_capped;
     }
 
-    fn set_elsewhere(&mut self, in_flight: u64) {
-        self.elsewhere = in_flight;
+    fn set_elsewhere(&mut self, gateways: u32, in_flight: u64) {
+        (self.gateways, self.elsewhere) = (gateways.max(1), in_flight);
+    }
+
+    fn set_found(&mut self, route: RouteId) {
+        self.routes[route.index()].slow_start = None;
     }
 
     fn set_limit(&mut self, route: RouteId, limit: u32) {
@@ -373,7 +380,7 @@ impl Paired {
         let long = if is_long { state.times.alone() } else { None };
         let (Some(fast), true) = (&mut state.slow_start, state.learns) else { return };
         let Some(WindowResult { mean, elasticity, verdict }) =
-            fast.on_end(now, end.request, end.service, state.limit, long, meter)
+            fast.on_end(now, end.request, end.service, state.limit, long, meter, self.gateways.max(1))
         else {
             return;
         };
@@ -522,7 +529,7 @@ impl Paired {
         let route = &mut self.routes[trial.route.index()];
         let arm = trial.next_arm();
         let limit = trial.limit_of(arm);
-        trial.open(now, route.in_service.keys().copied(), limit);
+        trial.open(now, route.in_service.keys().copied(), limit, self.gateways.max(1));
         let reason = if arm == Arm::Base { Reason::BaseWindow } else { Reason::TrialWindow };
         route.publish(now, trial.route, limit, reason, Signals::none(), out);
     }

@@ -14,8 +14,12 @@ use suimon_model::{Duration, Instant};
 /// Memberships remembered: one per second is enough.
 const MEMBERSHIPS_MAX: usize = 64;
 
-/// Traffic by which learners are chosen is averaged over this many seconds.
-const RATE_SECONDS: f64 = 10.0;
+/// Traffic by which learners are chosen is averaged over this many seconds. With a limit below the
+/// number of gateways each has turns: it is longer than these.
+const RATE_SECONDS: f64 = 30.0;
+/// A gateway keeps its only slot of a route for so many seconds while it has requests for it: each
+/// time that a slot moves it stands idle for a period or two.
+const TURN_SECONDS: f64 = 2.0;
 
 /// What a gateway is told before it shares.
 #[derive(Clone, Copy, Debug)]
@@ -93,7 +97,8 @@ pub struct RoutePart {
     pub limit: u32,
     /// The slots of this gateway.
     pub slots: u32,
-    /// Whether one more may start here while [`split::lent`].
+    /// Whether one more may start here while [`split::lent`]: nobody waits elsewhere, or this gateway
+    /// is to have another slot.
     pub may_borrow: bool,
     /// Whether this gateway learns the limit; the others follow.
     pub is_learner: bool,
@@ -147,6 +152,8 @@ struct OwnRoute {
     /// ... and as published with the next record: what is raised is used only once all can know it.
     claim: u32,
     starved_since: Option<Instant>,
+    /// Since when it has had any slot.
+    since: Option<Instant>,
     /// What had ended here when the last part was computed.
     ended: Ended,
     /// The last limit of all gateways together.
@@ -347,20 +354,20 @@ impl Sharing {
         self.learns = phase != Phase::SafeShare && limit_learner(&all) == Some(self.params.me);
         let part = match phase {
             Phase::SafeShare => self.safe_part(&report),
-            Phase::Joining | Phase::Shared | Phase::LastShare => self.shared_part(&report),
+            Phase::Joining | Phase::Shared | Phase::LastShare => self.shared_part(now, &report),
         };
         self.report = report;
         self.ended.clear();
         part
     }
 
-    fn shared_part(&mut self, report: &Report) -> Part {
-        let routes = report.routes.iter().map(|route| self.shared_route(route)).collect();
+    fn shared_part(&mut self, now: Instant, report: &Report) -> Part {
+        let routes = report.routes.iter().map(|route| self.shared_route(now, route)).collect();
         let kinds = report.kinds.iter().map(|kind| self.shared_kind(kind.key)).collect();
         Part { gateways: self.members.len().max(1) as u32, routes, kinds }
     }
 
-    fn shared_route(&mut self, report: &RouteReport) -> RoutePart {
+    fn shared_route(&mut self, now: Instant, report: &RouteReport) -> RoutePart {
         let (key, me) = (report.key, self.params.me);
         let there = || self.members.iter().filter_map(|(id, member)| Some((*id, member.record.route(key)?)));
         let all = self.members.iter().map(|(id, member)| (*id, &member.record));
@@ -387,12 +394,20 @@ impl Sharing {
             .collect();
         let published = there().find(|(id, _)| *id == me).map_or(0, |(_, route)| route.slots);
         let targets = split::slots(key, limit, &claims);
-        let claim = split::granted(limit, &claims, &targets, me);
+        let mut claim = split::granted(limit, &claims, &targets, me);
+        let target = claims.iter().zip(&targets).find(|(claim, _)| claim.member == me).map_or(0, |it| *it.1);
+        let left = split::left(limit, &claims, me);
+        own.since = own.since.filter(|_| own.claim > 0).or((own.claim > 0).then_some(now));
+        let has_turn = own.since.is_some_and(|since| now.secs_since(since) < TURN_SECONDS);
+        if claim == 0 && has_turn && report.in_flight + report.waiting > 0 && left > 0 {
+            claim = 1;
+        }
         // Of two who raised into the same room, the one who published later finds it taken. Nothing
         // is computed from records that may have changed since.
         let (slots, claim) = match self.has_failed {
             true => (own.slots, own.claim.max(own.slots)),
-            false => (claim.min(published).min(split::left(limit, &claims, me)), claim),
+            // What is in force already and stays is not raised.
+            false => (claim.min(own.slots.max(published.min(left))), claim),
         };
         let elsewhere = || there().filter(|(id, _)| *id != me).map(|(_, route)| route.report);
         // Where requests wait, a slot that is just free is taken in the same moment.
@@ -404,7 +419,10 @@ impl Sharing {
             key,
             limit,
             slots,
-            may_borrow: self.exchanged.is_some() && limit > 0 && elsewhere().all(|route| route.waiting == 0),
+            // One that is to have another slot need not wait until all know it.
+            may_borrow: self.exchanged.is_some()
+                && limit > 0
+                && (target > slots || elsewhere().all(|route| route.waiting == 0)),
             is_learner: learner == Some(me),
             is_settled: learned.is_some_and(|learned| learned.is_settled),
             stands_still: false,

@@ -226,8 +226,9 @@ impl SlowStart {
     }
 
     /// Takes note of an end that is progress, at `limit`, of a request that was in the application
-    /// for `service` seconds. `long`: what a long page takes in little company, seconds. Returns
-    /// the result of its window, if that was its last.
+    /// for `service` seconds. `long`: what a long page takes in little company, seconds.
+    /// `gateways`: how many there are; those of the others end meanwhile. Returns the result of its
+    /// window, if that was its last.
     pub(super) fn on_end(
         &mut self,
         now: Instant,
@@ -236,6 +237,7 @@ impl SlowStart {
         limit: u32,
         long: Option<f64>,
         meter: &Meter,
+        gateways: u32,
     ) -> Option<WindowResult> {
         if let Some(alone) = long {
             return self.on_long_end(now, request, service, limit, alone, meter);
@@ -244,7 +246,7 @@ impl SlowStart {
         self.ends += 1;
         self.service_seconds += service;
         self.service_squares += service * service;
-        if self.ends < self.needed(limit) || now.secs_since(self.begin.at) < SECONDS_MIN {
+        if self.ends < self.needed(limit).div_ceil(gateways) || now.secs_since(self.begin.at) < SECONDS_MIN {
             return None;
         }
         let window = meter.since(&self.begin, now);
@@ -397,7 +399,7 @@ mod tests {
                 self.now += seconds(service / f64::from(limit));
                 self.meter.end(*service, true);
                 if let Some(outcome) =
-                    self.slow_start.on_end(self.now, RequestId(0), *service, limit, None, &self.meter)
+                    self.slow_start.on_end(self.now, RequestId(0), *service, limit, None, &self.meter, 1)
                 {
                     return outcome;
                 }
@@ -426,6 +428,7 @@ mod tests {
                         limit,
                         Some(ALONE),
                         &self.meter,
+                        1,
                     );
                     seen = seen.or(end);
                 }
@@ -521,7 +524,7 @@ mod tests {
         route.meter.load(Instant::ORIGIN, 8, 1);
         (0..6).for_each(|id| route.slow_start.on_start(RequestId(id), 8));
         for id in 0..6 {
-            route.slow_start.on_end(Instant::ORIGIN, RequestId(id), 0.9, 8, None, &route.meter);
+            route.slow_start.on_end(Instant::ORIGIN, RequestId(id), 0.9, 8, None, &route.meter, 1);
         }
         route.requests = 6;
         assert_eq!(route.look(8, 10.0, 10).verdict, LimitStep::More(16));
