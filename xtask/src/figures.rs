@@ -7,8 +7,15 @@ use std::process::Command;
 
 /// What is simulated: our laws beside those of others, rules for a line, every figure of the first
 /// paper, and those of the second and third.
-const SIMULATED: [&str; 6] =
-    ["laws", "waiting-line", "sqs", "degradation-papers", "workers-papers", "cluster-papers"];
+const SIMULATED: [&str; 7] = [
+    "laws",
+    "waiting-line",
+    "sqs",
+    "degradation-papers",
+    "workers-papers",
+    "cluster-papers",
+    "sharing-simulated",
+];
 /// What pages of the real shop cost, then the paper's figures measured on it; before they are
 /// drawn, so that they show it.
 const MEASURED: [&str; 2] = ["tomcat-model", "sqs live"];

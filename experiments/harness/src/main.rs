@@ -11,6 +11,7 @@
 //! - [`gateway_restart`]: `gateway-restart`, the gateway ends under load and is restarted.
 //! - [`sharing_live`]: `sharing-live`, several gateways before one application, one of them or their
 //!   engine lost.
+//! - [`sharing_simulated`]: `sharing-simulated`, the same on sites of several kinds, simulated.
 //! - [`slow_answers`]: `slow-answers`, pages that mostly wait for other systems.
 //! - [`kill_and_restart`]: `kill-and-restart`, the application dies under load and comes back.
 //! - [`ticket_forgery`]: `ticket-forgery`, edited tickets, leases and invitations shown to the
@@ -83,6 +84,7 @@ mod overload;
 mod parallel;
 mod proxy_cost;
 mod sharing_live;
+mod sharing_simulated;
 mod sim;
 mod site;
 mod slow_answers;
@@ -153,6 +155,8 @@ enum Experiment {
     DegradationPapers(degradation_papers::Options),
     #[command(name = "cluster-papers")]
     ClusterPapers(cluster_papers::Options),
+    #[command(name = "sharing-simulated")]
+    SharingSimulated(sharing_simulated::Options),
     #[command(name = "nodes-and-line")]
     NodesAndLine(nodes_and_line::Options),
     #[command(name = "workers-papers")]
@@ -219,6 +223,7 @@ fn main() -> ExitCode {
         Experiment::SlowAnswers(options) => slow_answers::run(&options),
         Experiment::DegradationPapers(options) => degradation_papers::run(&options),
         Experiment::ClusterPapers(options) => cluster_papers::run(&options),
+        Experiment::SharingSimulated(options) => sharing_simulated::run_it(&options),
         Experiment::NodesAndLine(options) => nodes_and_line::run_it(&options),
         Experiment::WorkersPapers(options) => workers_papers::run(&options),
         Experiment::DegradationTomcat(options) => degradation_tomcat::run(&options),
