@@ -149,6 +149,11 @@ impl KindGate {
         self.look_at_line();
     }
 
+    /// Returns whether sessions begin at a lower rate than they may, shortly after an outage.
+    pub(crate) fn is_returning(&self) -> bool {
+        self.back.is_some()
+    }
+
     /// Returns how many wait for their turn, as far as is known.
     pub(crate) fn waiting_for_turn(&self) -> u64 {
         let held = self.held.len() as u64;

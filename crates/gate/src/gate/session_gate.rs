@@ -229,10 +229,10 @@ impl Gate {
     }
 
     /// Returns whether nobody is held, and what the newcomer `id` takes would be lost if it did not
-    /// begin.
+    /// begin. Shortly after an outage few are called on purpose, and nothing is left over.
     fn is_left_over(&mut self, now: Instant, kind_id: KindId, id: RequestId, position: Position) -> bool {
         let kind = &self.kinds[kind_id.index()];
-        if !kind.admits() || !kind.held.is_empty() || kind.waiting_elsewhere() > 0 {
+        if !kind.admits() || !kind.held.is_empty() || kind.waiting_elsewhere() > 0 || kind.is_returning() {
             return false;
         }
         if self.may_admit(now, kind_id, id) != AdmissionDecision::Now {

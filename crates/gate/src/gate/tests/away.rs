@@ -123,7 +123,9 @@ impl Crowd {
                 self.asked.insert(request, who);
                 return self.hear();
             }
-            PositionStatus::ApplicationDown(wait) | PositionStatus::Waiting(wait) => wait,
+            PositionStatus::ApplicationDown(wait)
+            | PositionStatus::Paused(wait)
+            | PositionStatus::Waiting(wait) => wait,
             other => panic!("{other:?}"),
         };
         waiter.asks = self.now + wait.poll_after.as_secs_f64();
@@ -191,6 +193,40 @@ fn whoever_came_while_it_was_away_does_not_begin_all_at_once() {
     assert!((1..=60).contains(&crowd.began_after(80.0)), "{}", crowd.began_after(80.0));
     crowd.pass(180.0);
     assert_eq!(crowd.began_after(80.0), 500);
+}
+
+/// Plays a minute in which nobody is called, with three hundred in line, and then a quarter of one in
+/// which sixteen come per second. Returns how many began in it, and how many of those who came in it.
+fn after_a_stop(stop: impl Fn(&mut Crowd), go: impl Fn(&mut Crowd)) -> (usize, usize) {
+    let mut crowd = Crowd::new(10.0);
+    crowd.come(1);
+    stop(&mut crowd);
+    crowd.come(300);
+    crowd.pass(60.0);
+    go(&mut crowd);
+    crowd.hear();
+    while crowd.now < 75.0 {
+        crowd.come(1);
+        crowd.pass(crowd.now + 1.0 / 16.0);
+    }
+    let late = crowd.began.iter().filter(|(when, number)| *when > 60.0 && *number > 301);
+    (crowd.began_after(60.0), late.count())
+}
+
+#[test]
+fn whoever_comes_after_a_stop_begins_after_those_who_have_waited_for_its_end() {
+    let outage = after_a_stop(
+        |crowd| crowd.gate.handle_application(at(0.0), false),
+        |crowd| crowd.gate.handle_application(at(60.0), true),
+    );
+    let pause = after_a_stop(
+        |crowd| _ = crowd.gate.handle_command(at(0.0), crowd.kind, Command::Pause),
+        |crowd| _ = crowd.gate.handle_command(at(60.0), crowd.kind, Command::Move),
+    );
+    for (all, late) in [outage, pause] {
+        assert!(all > 20, "{all}");
+        assert_eq!(late, 0, "of {all}");
+    }
 }
 
 #[test]
