@@ -235,7 +235,13 @@ proptest! {
                 Some(value) => fleet.pick_for(now, key(value), None),
                 None => fleet.pick(now, None),
             };
-            let Some(Pick { node, reason }) = pick else { continue };
+            let Some(Pick { node, reason }) = pick else {
+                // The session was used, though there is no node for it.
+                if let Some((_, used, false)) = asked.and_then(|asked| known.get_mut(&asked)) {
+                    *used = now;
+                }
+                continue;
+            };
             let statuses: BTreeMap<_, _> = fleet.view().iter().map(|view| (view.node, view.status)).collect();
             let home = asked.and_then(|asked| known.get(&asked)?.0);
             let can_be_had = |status: Status| match status {
