@@ -379,11 +379,12 @@ impl Paired {
         let is_long = state.slow_start.is_some() && state.is_long(trusted);
         let long = if is_long { state.times.alone() } else { None };
         let (Some(fast), true) = (&mut state.slow_start, state.learns) else { return };
-        let Some(WindowResult { mean, elasticity, verdict }) =
-            fast.on_end(now, end.request, end.service, state.limit, long, meter, self.gateways.max(1))
-        else {
-            return;
+        let (request, service, limit) = (end.request, end.service, state.limit);
+        let result = match long {
+            Some(alone) => fast.on_long_end(now, request, service, limit, alone, meter),
+            None => fast.on_end(now, request, service, limit, meter, self.gateways.max(1)),
         };
+        let Some(WindowResult { mean, elasticity, verdict }) = result else { return };
         let mut signals = Signals::none().with("service_seconds", mean);
         if let Some(elasticity) = elasticity {
             signals = signals.with("elasticity", elasticity);

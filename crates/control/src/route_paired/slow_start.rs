@@ -226,22 +226,17 @@ impl SlowStart {
     }
 
     /// Takes note of an end that is progress, at `limit`, of a request that was in the application
-    /// for `service` seconds. `long`: what a long page takes in little company, seconds.
-    /// `gateways`: how many there are; those of the others end meanwhile. Returns the result of its
-    /// window, if that was its last.
+    /// for `service` seconds. `gateways`: how many there are; those of the others end meanwhile. Returns
+    /// the result of its window, if that was its last.
     pub(super) fn on_end(
         &mut self,
         now: Instant,
         request: RequestId,
         service: f64,
         limit: u32,
-        long: Option<f64>,
         meter: &Meter,
         gateways: u32,
     ) -> Option<WindowResult> {
-        if let Some(alone) = long {
-            return self.on_long_end(now, request, service, limit, alone, meter);
-        }
         self.cohort.on_leave(request);
         self.ends += 1;
         self.service_seconds += service;
@@ -306,7 +301,7 @@ impl SlowStart {
     /// The same for a long page: it waits until half of the requests of a cohort have ended. The
     /// first to end are the quick ones, and where the system shares unevenly the others may not end
     /// at all; half of those that started together show both.
-    fn on_long_end(
+    pub(super) fn on_long_end(
         &mut self,
         now: Instant,
         request: RequestId,
@@ -399,7 +394,7 @@ mod tests {
                 self.now += seconds(service / f64::from(limit));
                 self.meter.end(*service, true);
                 if let Some(outcome) =
-                    self.slow_start.on_end(self.now, RequestId(0), *service, limit, None, &self.meter, 1)
+                    self.slow_start.on_end(self.now, RequestId(0), *service, limit, &self.meter, 1)
                 {
                     return outcome;
                 }
@@ -421,15 +416,9 @@ mod tests {
                 let mut seen = None;
                 for id in (begin..self.requests).filter(|id| id % 10 < quick) {
                     self.meter.end(seconds, true);
-                    let end = self.slow_start.on_end(
-                        self.now,
-                        RequestId(id),
-                        seconds,
-                        limit,
-                        Some(ALONE),
-                        &self.meter,
-                        1,
-                    );
+                    let request = RequestId(id);
+                    let end =
+                        self.slow_start.on_long_end(self.now, request, seconds, limit, ALONE, &self.meter);
                     seen = seen.or(end);
                 }
                 if let Some(outcome) = seen {
@@ -524,7 +513,7 @@ mod tests {
         route.meter.load(Instant::ORIGIN, 8, 1);
         (0..6).for_each(|id| route.slow_start.on_start(RequestId(id), 8));
         for id in 0..6 {
-            route.slow_start.on_end(Instant::ORIGIN, RequestId(id), 0.9, 8, None, &route.meter, 1);
+            route.slow_start.on_end(Instant::ORIGIN, RequestId(id), 0.9, 8, &route.meter, 1);
         }
         route.requests = 6;
         assert_eq!(route.look(8, 10.0, 10).verdict, LimitStep::More(16));
