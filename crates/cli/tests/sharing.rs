@@ -126,7 +126,7 @@ fn a_ticket_of_one_is_good_at_the_other_and_the_order_is_one() {
     for gateway in [&group.a, &group.b] {
         assert_eq!(ask(gateway, "inside", &[]).status, 200);
     }
-    // More than two periods apart: within them the order is not told.
+    // More than three periods apart: within them the order is not told.
     let pause = || std::thread::sleep(Duration::from_millis(400));
     let draw = |gateway: &Gateway, browser: &str| {
         let told = ask(gateway, browser, &[]);

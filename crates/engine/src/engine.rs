@@ -6,7 +6,7 @@ use redis::{Client, IntoConnectionInfo, RedisError, Script};
 use std::fmt;
 use std::time::Duration;
 use suimon_model::Instant;
-use suimon_sharing::{Block, Exchange, GATEWAYS_MAX, GatewayId, Record, Seen};
+use suimon_sharing::{Block, Exchange, GATEWAYS_MAX, GatewayId, Record, Seen, Wanted};
 
 /// A gateway whose record is older is no longer there.
 const RECORD_KEPT: Duration = Duration::from_secs(60);
@@ -71,10 +71,8 @@ impl fmt::Debug for EngineUrl {
 pub struct Ask {
     /// The lane, by a name that it has at every gateway.
     pub lane: String,
-    /// The least number.
-    pub at_least: u64,
-    /// How many.
-    pub count: u64,
+    /// What is asked for.
+    pub wanted: Wanted,
 }
 
 /// What an exchange brought.
@@ -195,7 +193,7 @@ impl Engine {
         }
         for (from, ask) in numbers.iter().zip(asks) {
             let from = number(from.as_bytes()).ok_or(EngineError::Foreign)?;
-            reply.blocks.push(Block { from, to: from.saturating_add(ask.count) });
+            reply.blocks.push(Block { from, to: from.saturating_add(ask.wanted.count) });
         }
         Ok(reply)
     }
@@ -234,7 +232,8 @@ impl Engine {
             .arg(NUMBERS_KEPT.as_secs())
             .arg(GATEWAYS_MAX);
         for ask in asks {
-            call.arg(&ask.lane).arg(ask.at_least).arg(ask.count);
+            let Wanted { count, heard, least } = ask.wanted;
+            call.arg(&ask.lane).arg(heard).arg(least).arg(ask.wanted.beyond()).arg(count);
         }
         let answer = tokio::time::timeout(TIMEOUT, call.invoke_async(&mut connection)).await;
         let (at, status, live, numbers): (u64, String, Vec<Vec<u8>>, Vec<String>) =

@@ -2,7 +2,8 @@
 -- KEYS  1 records by gateway, each "milliseconds:record"; 2 the next number of each lane
 -- ARGV  1 gateway, 2 its record ("": it leaves), 3 milliseconds after which a record is removed, 4 the server's time that the
 --       gateway expects (0: it does not know), 5 how far off it may be, 6 seconds for which numbers are kept, 7 the most gateways;
---       then for each lane: its name, the least number to hand out, how many
+--       then for each lane: its name, what the gateway has heard was handed out, the least number to hand out, where to begin
+--       if the first was lost here, how many
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local expected = tonumber(ARGV[4])
@@ -34,10 +35,14 @@ end
 redis.call('HSET', KEYS[1], ARGV[1], string.format('%.0f', now) .. ':' .. ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 local numbers = {}
-for at = 8, #ARGV, 3 do
+for at = 8, #ARGV, 5 do
   local next = tonumber(redis.call('HGET', KEYS[2], ARGV[at]) or '0')
-  local from = math.max(next, tonumber(ARGV[at + 1]))
-  redis.call('HSET', KEYS[2], ARGV[at], string.format('%.0f', from + tonumber(ARGV[at + 2])))
+  local from = math.max(next, tonumber(ARGV[at + 2]))
+  if next < tonumber(ARGV[at + 1]) then
+    -- Others still draw from blocks that are not known here any more.
+    from = tonumber(ARGV[at + 3])
+  end
+  redis.call('HSET', KEYS[2], ARGV[at], string.format('%.0f', from + tonumber(ARGV[at + 4])))
   numbers[#numbers + 1] = string.format('%.0f', from)
 end
 if #numbers > 0 then

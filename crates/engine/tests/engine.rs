@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant as Clock};
 use suimon_engine::{Ask, Engine, EngineError, EngineParams, EngineUrl, TIMEOUT};
 use suimon_model::Instant;
-use suimon_sharing::{Block, GatewayId, Record};
+use suimon_sharing::{Block, GatewayId, Record, Wanted};
 use suimon_testing::engine::EngineServer;
 
 fn engine(server: &EngineServer, group: &str, me: u64) -> Engine {
@@ -15,8 +15,8 @@ fn record(number: u64) -> Record {
     Record { number, life: 9, ..Record::default() }
 }
 
-fn ask(count: u64, at_least: u64) -> Ask {
-    Ask { lane: "visit.2".to_owned(), at_least, count }
+fn ask(count: u64, least: u64) -> Ask {
+    Ask { lane: "visit.2".to_owned(), wanted: Wanted { count, heard: 0, least } }
 }
 
 /// Connects; the first exchange may take longer than others on a busy machine.
@@ -66,6 +66,34 @@ async fn numbers_are_handed_out_once_and_never_below_what_a_gateway_knows() {
     let third = exchange(&mut a, now, 3, &[ask(16, 5000)]).await.blocks[0];
     assert!(third.from >= 5000, "{third:?}");
     assert_eq!(Block { from: third.from, to: third.from + 16 }, third);
+}
+
+#[tokio::test]
+async fn a_server_that_lost_its_count_hands_out_nothing_that_another_may_still_draw() {
+    let (server, now) = (EngineServer::start(), Instant::ORIGIN);
+    let (mut a, mut b) = (engine(&server, "shop", 1), engine(&server, "shop", 2));
+    join(&mut a, now, 1).await;
+    join(&mut b, now, 1).await;
+    exchange(&mut a, now, 2, &[ask(64, 5000)]).await;
+    let out = exchange(&mut b, now, 2, &[ask(64, 0)]).await.blocks[0];
+    forget_numbers(&server).await;
+    // B has drawn six of its block.
+    let wanted = Wanted { count: 64, heard: out.from + 6, least: out.from + 6 };
+    let lane = "visit.2".to_owned();
+    let next = exchange(&mut a, now, 3, &[Ask { lane, wanted }]).await.blocks[0];
+    assert!(next.from >= out.to, "{next:?} {out:?}");
+    let behind = exchange(&mut b, now, 3, &[ask(64, 0)]).await.blocks[0];
+    assert!(behind.from >= next.to, "it counts on from there: {behind:?} {next:?}");
+}
+
+/// Somebody removes the count, and nothing else.
+async fn forget_numbers(server: &EngineServer) {
+    let client = redis::Client::open(server.url()).expect("an address");
+    let mut connection = client.get_multiplexed_async_connection().await.expect("it is there");
+    let mut forget = redis::cmd("DEL");
+    forget.arg("suimon:1:{shop}:numbers");
+    let forgotten: u32 = forget.query_async(&mut connection).await.expect("it is a server");
+    assert_eq!(forgotten, 1);
 }
 
 #[tokio::test]

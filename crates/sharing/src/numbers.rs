@@ -2,8 +2,9 @@
 //!
 //! The engine hands out numbers in blocks, each of which follows all before it. A gateway draws
 //! from its block, and asks for another one as soon as a record shows that somebody has drawn a
-//! later number: then no number is drawn at one gateway that is lower than one drawn at another
-//! more than two periods earlier. What is left of a block then belongs to nobody.
+//! later number. It is published with the next exchange there, read with the next one here, and the
+//! block comes with the one after that: then no number is drawn at one gateway that is lower than one
+//! drawn at another more than three periods earlier. What is left of a block then belongs to nobody.
 //!
 //! Without the engine each gateway draws from cells of its own, [`CELL`] numbers of the
 //! [`PER_SECOND`] of each second of the real time: nobody has to know anybody for that, nor what was
@@ -14,19 +15,24 @@
 //! Then some of their visitors have the same number, and the same turn.
 //!
 //! Numbers that the engine hands out begin where the second begins in which the first is asked for:
-//! an engine that has lost all hands out none again. From there they count on one by one.
+//! an engine that has lost all hands out none again. From there they count on one by one. Where its
+//! count is below what a gateway has heard of, which still draws from its block, as others do, the
+//! engine has lost it a moment ago: it goes on beyond every block that may be out.
 //!
 //! The same cells serve where a block is drawn before the next one comes: those visitors stand behind
 //! others who come in the next moments.
 
 use crate::hash::weight;
-use crate::{GatewayId, LaneRecord};
+use crate::{GATEWAYS_MAX, GatewayId, LaneRecord};
 use std::collections::BTreeSet;
 use suimon_model::Instant;
 
 /// The fewest and the most numbers asked for at once.
 const BLOCK_MIN: u64 = 64;
 const BLOCK_MAX: u64 = 1 << 16;
+/// Numbers that are left out where the engine has lost its count. Who asks knows what the others had
+/// drawn a few periods ago: each may have got some more blocks since, none of them near the largest.
+const BEYOND: u64 = GATEWAYS_MAX as u64 * BLOCK_MAX;
 /// A block is to be enough for so many times what was drawn in the last period.
 const BLOCK_PERIODS: u64 = 4;
 /// Numbers of one gateway for one second without the engine.
@@ -78,6 +84,31 @@ impl Block {
     }
 }
 
+/// Numbers that a gateway asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Wanted {
+    /// How many.
+    pub count: u64,
+    /// What the engine has counted up to: where it is below, it has lost its count, while gateways
+    /// draw from blocks that it does not know of. 0: it may be anywhere.
+    pub heard: u64,
+    /// The first number that may be handed out.
+    pub least: u64,
+}
+
+impl Wanted {
+    /// Returns where to begin where the engine has lost its count.
+    pub fn beyond(&self) -> u64 {
+        self.least + BEYOND
+    }
+
+    /// Returns the block that an engine hands out whose next number is `counter`.
+    pub fn block(&self, counter: u64) -> Block {
+        let from = if counter < self.heard { self.beyond() } else { counter.max(self.least) };
+        Block { from, to: from + self.count }
+    }
+}
+
 /// The numbers of one lane at one gateway.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Numbers {
@@ -87,6 +118,8 @@ pub struct Numbers {
     drawn: u64,
     /// The highest number known to be handed out to anybody, or drawn.
     highest: u64,
+    /// The highest number that the engine is known to have counted: those of own cells are not.
+    heard: u64,
     lost: Option<Lost>,
 }
 
@@ -100,27 +133,34 @@ struct Lost {
 }
 
 impl Numbers {
-    /// Returns how many numbers to ask for. `own`: the lane here; `others`: the same elsewhere.
-    pub fn wanted<'a>(&mut self, own: &LaneRecord, others: impl Iterator<Item = &'a LaneRecord>) -> u64 {
+    /// Returns what to ask for, if anything. `own`: the lane here; `others`: the same elsewhere;
+    /// `unix`: seconds since 1970.
+    pub fn wanted<'a>(
+        &mut self,
+        own: &LaneRecord,
+        others: impl Iterator<Item = &'a LaneRecord>,
+        unix: u64,
+    ) -> Option<Wanted> {
         self.drawn = own.next.saturating_sub(self.reported.max(self.block.from));
         self.reported = own.next;
         let drawn_elsewhere = others.map(|lane| lane.next).max().unwrap_or(0);
         self.highest = self.highest.max(drawn_elsewhere).max(own.next);
+        self.heard = self.heard.max(drawn_elsewhere);
         let enough = BLOCK_MIN.max(BLOCK_PERIODS * self.drawn).min(BLOCK_MAX);
         let is_behind = drawn_elsewhere > own.next.max(self.block.from);
         let is_low = self.block.left(own.next) < (enough / 2).max(1);
-        if is_behind || is_low || self.lost.is_some() { enough } else { 0 }
-    }
-
-    /// Returns the first number that the engine may hand out, which is at `counter`: it may have
-    /// lost what it knew. `unix`: seconds since 1970.
-    pub fn at_least(&self, counter: u64, unix: u64) -> u64 {
-        counter.max(if self.highest == 0 { first_of(unix) } else { self.highest })
+        let least = if self.highest == 0 { first_of(unix) } else { self.highest };
+        match self.lost {
+            // It has left its block, and what it drew since the engine did not count.
+            Some(_) => Some(Wanted { count: enough, heard: 0, least }),
+            None => (is_behind || is_low).then_some(Wanted { count: enough, heard: self.heard, least }),
+        }
     }
 
     /// Takes in a block of the engine's.
     pub fn handle_block(&mut self, block: Block) {
         self.highest = self.highest.max(block.to);
+        self.heard = self.heard.max(block.to);
         self.block = block;
         self.lost = None;
     }

@@ -16,7 +16,7 @@ use std::iter::Peekable;
 use suimon_gate::{Arrival, Gate, InLine, Membership, Output, Permit, Start};
 use suimon_line::{Lane, Position, PositionStatus};
 use suimon_model::{Duration, Instant, KindId, Outcome, RequestId, Rng, RouteId, SessionId};
-use suimon_sharing::{Block, Exchange, GatewayId, Numbers, Params, Phase, Record, Seen, Sharing};
+use suimon_sharing::{Exchange, GatewayId, Numbers, Params, Phase, Record, Seen, Sharing};
 use suimon_workload::{Counts, Next, Starts, StepOutcome as Answer, Tally, Visitor, Window, Workload};
 
 /// How often records are exchanged.
@@ -102,6 +102,7 @@ enum Event {
     Gate(usize),
     Exchange(usize),
     Dies(usize),
+    EngineBack,
     Second,
 }
 
@@ -219,8 +220,10 @@ impl<'a> World<'a> {
         }
         (0..count).for_each(|index| self.wake_gate(index));
         for fault in self.faults {
-            if let Fault::Dies(index, at) = fault {
-                self.at(*at, Event::Dies(*index));
+            match fault {
+                Fault::Dies(index, at) => self.at(*at, Event::Dies(*index)),
+                Fault::EngineLost(_, back) => self.at(*back, Event::EngineBack),
+                Fault::EnginePaused(..) | Fault::Partitioned(..) => {}
             }
         }
         self.at(Instant::ORIGIN + Duration::from_secs(1), Event::Second);
@@ -258,6 +261,10 @@ impl<'a> World<'a> {
             }
             Event::Exchange(index) => self.exchange(now, index),
             Event::Dies(index) => self.dies(now, index),
+            Event::EngineBack => {
+                self.engine.fill(None);
+                self.counters.fill(Default::default());
+            }
             Event::Second => {
                 let safe = |gateway: &&Gateway| gateway.sharing.phase(now) == Phase::SafeShare;
                 self.second.safe = self.gateways.iter().flatten().filter(safe).count() as u32;
@@ -521,19 +528,21 @@ impl<'a> World<'a> {
     /// One script of the engine: the record is written, the numbers are counted, all are read.
     fn exchange(&mut self, now: Instant, index: usize) {
         let reaches = self.reaches_engine(now, index);
-        let was_lost = |fault: &Fault| matches!(fault, Fault::EngineLost(_, to) if now >= *to && now.since(*to) < PERIOD);
-        if reaches && self.faults.iter().any(was_lost) {
-            // Once: the first who reaches it again finds nothing.
-            let is_old = |at: Instant| now.since(at) > PERIOD;
-            self.engine.iter_mut().for_each(|record| _ = record.take_if(|(at, _)| is_old(*at)));
-            if self.engine.iter().all(Option::is_none) {
-                self.counters.iter_mut().for_each(|lanes| *lanes = Default::default());
-            }
-        }
         let Some(there) = &mut self.gateways[index] else { return };
         let report = there.gate.report(now, |route| u64::from(route.0) + 1, |kind| u64::from(kind.0) + 1);
         let record = there.sharing.handle_report(now, report);
         let kinds = record.kinds.clone();
+        let unix = UNIX + now.since(Instant::ORIGIN).as_secs();
+        // As the gateway does: it asks by what it read the last time.
+        let mut asks = vec![];
+        for (kind, record) in kinds.iter().enumerate() {
+            for own in &record.report.lanes {
+                let lane = own.lane as usize;
+                let others = there.sharing.lanes_elsewhere(record.report.key);
+                let others = others.filter(|other| other.lane == own.lane);
+                asks.push((kind, lane, there.numbers[kind][lane].wanted(own, others, unix)));
+            }
+        }
         if reaches {
             let record = Record::of_bytes(&record.to_bytes()).expect("a record is read as it was written");
             self.engine[index] = Some((now, record));
@@ -550,24 +559,18 @@ impl<'a> World<'a> {
             there.sharing.handle_failure();
         }
         let (me, members) = (GatewayId(index as u64 + 1), there.sharing.members());
-        let unix = UNIX + now.since(Instant::ORIGIN).as_secs();
-        for (kind, record) in kinds.iter().enumerate() {
-            for own in &record.report.lanes {
-                let lane = own.lane as usize;
-                let numbers = &mut there.numbers[kind][lane];
-                let others = there.sharing.lanes_elsewhere(record.report.key);
-                let wanted = numbers.wanted(own, others.filter(|other| other.lane == own.lane));
-                if reaches && wanted > 0 {
-                    let counter = &mut self.counters[kind][lane];
-                    *counter = numbers.at_least(*counter, unix);
-                    numbers.handle_block(Block { from: *counter, to: *counter + wanted });
-                    *counter += wanted;
-                } else if !reaches {
-                    numbers.handle_loss(now, unix, me, &members);
-                }
-                let allotment = numbers.allotment(now, unix, me, &members);
-                there.gate.handle_allotment(KindId(kind as u32), Lane::ALL[lane], allotment);
+        let is_lost = there.sharing.phase(now) == Phase::SafeShare;
+        for (kind, lane, wanted) in asks {
+            let numbers = &mut there.numbers[kind][lane];
+            if let Some(wanted) = wanted.filter(|_| reaches) {
+                let block = wanted.block(self.counters[kind][lane]);
+                self.counters[kind][lane] = block.to;
+                numbers.handle_block(block);
+            } else if is_lost {
+                numbers.handle_loss(now, unix, me, &members);
             }
+            let allotment = numbers.allotment(now, unix, me, &members);
+            there.gate.handle_allotment(KindId(kind as u32), Lane::ALL[lane], allotment);
         }
         let part = there.sharing.part(now);
         there.gate.handle_part(

@@ -220,6 +220,13 @@ fn the_order_survives_the_loss_of_a_gateway_and_of_the_engine() {
     }
 }
 
+/// How many numbers were drawn more than once.
+fn drawn_twice(result: &GatewaysResult) -> usize {
+    let mut numbers: Vec<u64> = result.drawn.iter().map(|(_, number)| *number).collect();
+    numbers.sort_unstable();
+    numbers.windows(2).filter(|pair| pair[0] == pair[1]).count()
+}
+
 /// How many drew a lower number than somebody who had drawn more than so many seconds earlier.
 fn out_of_order(result: &GatewaysResult, secs: f64) -> usize {
     let (mut highest, mut past) = (0, 0);
@@ -241,9 +248,13 @@ fn numbers_are_in_order_within_the_bound_and_no_place_is_lost_whatever_fails() {
     let mut site = with_line("_pages");
     (site.warm_up, site.measure) = (Duration::from_secs(10), Duration::from_secs(71));
     let (from, to) = (at(30.0), at(40.0));
+    // Back with nothing before its loss is noticed: one exchange fails, or none.
+    let at_once = |secs| vec![Fault::EngineLost(from, from + seconds(secs))];
     for (faults, secs) in [
-        (vec![], 0.2),
-        (vec![Fault::Dies(1, from)], 0.2),
+        (vec![], 0.3),
+        (vec![Fault::Dies(1, from)], 0.3),
+        (at_once(0.15), 0.5),
+        (at_once(0.02), 0.5),
         (vec![Fault::EngineLost(from, to)], 2.0),
         (vec![Fault::EnginePaused(from, to)], 2.0),
     ] {
@@ -251,6 +262,7 @@ fn numbers_are_in_order_within_the_bound_and_no_place_is_lost_whatever_fails() {
             let result = run_gateways(&site, seed, 2, &faults);
             assert!(result.drawn.len() > 1000, "{faults:?}, seed {seed}: {} drew", result.drawn.len());
             assert_eq!(out_of_order(&result, secs), 0, "{faults:?}, seed {seed}");
+            assert_eq!(drawn_twice(&result), 0, "{faults:?}, seed {seed}");
             assert_eq!((result.sent_back, result.places_lost), (0, 0), "{faults:?}, seed {seed}");
         }
     }

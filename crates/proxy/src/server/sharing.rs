@@ -168,10 +168,8 @@ impl Sharer {
             for own in &kind.report.lanes {
                 let numbers = self.numbers.entry((key, own.lane)).or_default();
                 let others = self.sharing.lanes_elsewhere(key).filter(|other| other.lane == own.lane);
-                let count = numbers.wanted(own, others);
-                if count > 0 {
-                    let lane = format!("{key:x}.{}", own.lane);
-                    asks.push(Ask { lane, at_least: numbers.at_least(0, unix), count });
+                if let Some(wanted) = numbers.wanted(own, others, unix) {
+                    asks.push(Ask { lane: format!("{key:x}.{}", own.lane), wanted });
                     lanes.push((key, own.lane));
                 }
             }
