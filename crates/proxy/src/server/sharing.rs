@@ -222,7 +222,7 @@ impl Sharer {
             let why = self.view.error.as_deref().unwrap_or("");
             match phase {
                 Phase::Joining => {}
-                Phase::Shared => tracing::info!(gateways, "limits are shared by {gateways} gateways"),
+                Phase::Shared => tracing::info!(gateways, "limits are shared by {}", counted(gateways)),
                 Phase::LastShare => {
                     tracing::warn!("engine {}: {why}; this gateway keeps its last share", self.url);
                 }
@@ -232,10 +232,27 @@ impl Sharer {
                 ),
             }
         } else if phase == Phase::Shared && gateways != self.view.gateways {
-            tracing::info!(gateways, "limits are shared by {gateways} gateways");
+            tracing::info!(gateways, "limits are shared by {}", counted(gateways));
         }
         (self.view.phase, self.view.gateways) = (phase.name(), gateways);
         (self.view.gateways_max, self.view.learns) = (gateways_max, self.sharing.learns());
         self.backend.telemetry.show_sharing(self.view.clone());
+    }
+}
+
+fn counted(gateways: usize) -> String {
+    match gateways {
+        1 => "one gateway".to_owned(),
+        _ => format!("{gateways} gateways"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_gateway_is_said_to_be_one() {
+        assert_eq!((counted(1).as_str(), counted(2).as_str()), ("one gateway", "2 gateways"));
     }
 }
