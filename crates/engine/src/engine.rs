@@ -6,7 +6,7 @@ use redis::{Client, IntoConnectionInfo, RedisError, Script};
 use std::fmt;
 use std::time::Duration;
 use suimon_model::Instant;
-use suimon_sharing::{Block, Exchange, GATEWAYS_MAX, GatewayId, Record, Seen, Wanted};
+use suimon_sharing::{Block, Exchange, GATEWAYS_MAX, GatewayId, NUMBERS_END, Record, Seen, Wanted};
 
 /// A gateway whose record is older is no longer there.
 const RECORD_KEPT: Duration = Duration::from_secs(60);
@@ -97,6 +97,8 @@ pub enum EngineError {
     Full,
     /// The server, or the connection to it, says this.
     Engine(RedisError),
+    /// A line is at the last number that a ticket holds.
+    NumbersEnd,
     /// The answer was none of the script's.
     Foreign,
 }
@@ -108,6 +110,10 @@ impl fmt::Display for EngineError {
             EngineError::Late => write!(f, "it was held up for more than {} ms", LATE.as_millis()),
             EngineError::Full => write!(f, "{GATEWAYS_MAX} gateways share already"),
             EngineError::Engine(error) => write!(f, "{error}"),
+            EngineError::NumbersEnd => write!(
+                f,
+                "the numbers of a line are used up; end all gateways, and remove its numbers from the engine"
+            ),
             EngineError::Foreign => {
                 write!(f, "its answer cannot be understood; is it Redis 5 or Valkey, or later?")
             }
@@ -193,7 +199,11 @@ impl Engine {
         }
         for (from, ask) in numbers.iter().zip(asks) {
             let from = number(from.as_bytes()).ok_or(EngineError::Foreign)?;
-            reply.blocks.push(Block { from, to: from.saturating_add(ask.wanted.count) });
+            let to = from.saturating_add(ask.wanted.count);
+            if to > NUMBERS_END {
+                return Err(EngineError::NumbersEnd);
+            }
+            reply.blocks.push(Block { from, to });
         }
         Ok(reply)
     }
@@ -230,7 +240,8 @@ impl Engine {
             .arg(expected)
             .arg(LATE.as_millis() as u64)
             .arg(NUMBERS_KEPT.as_secs())
-            .arg(GATEWAYS_MAX);
+            .arg(GATEWAYS_MAX)
+            .arg(NUMBERS_END);
         for ask in asks {
             let Wanted { count, heard, least } = ask.wanted;
             call.arg(&ask.lane).arg(heard).arg(least).arg(ask.wanted.beyond()).arg(count);

@@ -1,8 +1,8 @@
 -- One exchange of one gateway: its record is written, numbers are handed out, all records are read. Atomic, as scripts are.
 -- KEYS  1 records by gateway, each "milliseconds:record"; 2 the next number of each lane
 -- ARGV  1 gateway, 2 its record ("": it leaves), 3 milliseconds after which a record is removed, 4 the server's time that the
---       gateway expects (0: it does not know), 5 how far off it may be, 6 seconds for which numbers are kept, 7 the most gateways;
---       then for each lane: its name, what the gateway has heard was handed out, the least number to hand out, where to begin
+--       gateway expects (0: it does not know), 5 how far off it may be, 6 seconds for which numbers are kept, 7 the most gateways,
+--       8 what numbers end before; then for each lane: its name, what the gateway has heard was handed out, the least number to hand out, where to begin
 --       if the first was lost here, how many
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -35,8 +35,12 @@ end
 redis.call('HSET', KEYS[1], ARGV[1], string.format('%.0f', now) .. ':' .. ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 local numbers = {}
-for at = 8, #ARGV, 5 do
+for at = 9, #ARGV, 5 do
   local next = tonumber(redis.call('HGET', KEYS[2], ARGV[at]) or '0')
+  -- What is no number of a ticket is no count of ours.
+  if not next or not (next >= 0 and next <= tonumber(ARGV[8])) then
+    next = 0
+  end
   local from = math.max(next, tonumber(ARGV[at + 2]))
   if next < tonumber(ARGV[at + 1]) then
     -- Others still draw from blocks that are not known here any more.

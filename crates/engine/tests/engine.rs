@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant as Clock};
 use suimon_engine::{Ask, Engine, EngineError, EngineParams, EngineUrl, TIMEOUT};
 use suimon_model::Instant;
-use suimon_sharing::{Block, GatewayId, Record, Wanted};
+use suimon_sharing::{Block, GatewayId, NUMBERS_END, Record, Wanted};
 use suimon_testing::engine::EngineServer;
 
 fn engine(server: &EngineServer, group: &str, me: u64) -> Engine {
@@ -86,14 +86,31 @@ async fn a_server_that_lost_its_count_hands_out_nothing_that_another_may_still_d
     assert!(behind.from >= next.to, "it counts on from there: {behind:?} {next:?}");
 }
 
-/// Somebody removes the count, and nothing else.
-async fn forget_numbers(server: &EngineServer) {
+#[tokio::test]
+async fn a_count_that_is_none_is_not_followed_and_numbers_end_where_those_of_tickets_do() {
+    let (server, now) = (EngineServer::start(), Instant::ORIGIN);
+    let mut a = engine(&server, "shop", 1);
+    join(&mut a, now, 1).await;
+    for count in ["18446744073709551615", "nan", "-7", "lots"] {
+        run(&server, redis::cmd("HSET").arg("suimon:1:{shop}:numbers").arg("visit.2").arg(count)).await;
+        let block = exchange(&mut a, now, 2, &[ask(64, 5000)]).await.blocks[0];
+        assert_eq!(block, Block { from: 5000, to: 5064 }, "{count}");
+    }
+    let last = exchange(&mut a, now, 3, &[ask(64, NUMBERS_END - 64)]).await.blocks[0];
+    assert_eq!(last.to, NUMBERS_END);
+    let error = a.exchange(now, &record(4), &[ask(64, 0)]).await.unwrap_err();
+    assert!(matches!(error, EngineError::NumbersEnd | EngineError::Timeout), "{error}");
+}
+
+async fn run(server: &EngineServer, command: &redis::Cmd) -> u32 {
     let client = redis::Client::open(server.url()).expect("an address");
     let mut connection = client.get_multiplexed_async_connection().await.expect("it is there");
-    let mut forget = redis::cmd("DEL");
-    forget.arg("suimon:1:{shop}:numbers");
-    let forgotten: u32 = forget.query_async(&mut connection).await.expect("it is a server");
-    assert_eq!(forgotten, 1);
+    command.query_async(&mut connection).await.expect("it is a server")
+}
+
+/// Somebody removes the count, and nothing else.
+async fn forget_numbers(server: &EngineServer) {
+    assert_eq!(run(server, redis::cmd("DEL").arg("suimon:1:{shop}:numbers")).await, 1);
 }
 
 #[tokio::test]

@@ -44,9 +44,14 @@ const CELLS: u64 = PER_SECOND / CELL;
 /// Seconds since 1970 at which numbers begin: 2020. With 48 bits they last for 34 years from there.
 const BEGIN: u64 = 1_577_836_800;
 
+/// Numbers end before this one: a ticket has 48 bits for them.
+pub const NUMBERS_END: u64 = 1 << 48;
+/// What a clock says never leads further: a wrong one leaves numbers enough to count on.
+const CLOCK_END: u64 = NUMBERS_END - (1 << 34);
+
 /// Returns the first number of a second since 1970.
 fn first_of(unix: u64) -> u64 {
-    unix.saturating_sub(BEGIN).saturating_mul(PER_SECOND)
+    unix.saturating_sub(BEGIN).saturating_mul(PER_SECOND).min(CLOCK_END)
 }
 
 /// Returns which cell of each second `me` has: by a hash, and beside those of `members` before it.
@@ -206,8 +211,12 @@ pub struct Allotment {
 
 impl Allotment {
     /// Returns the next number to draw, where none before `next` may be drawn; `None` where there
-    /// are no cells.
+    /// are no cells, or no numbers any more.
     pub fn number(&self, next: u64) -> Option<u64> {
+        self.after(next).filter(|number| *number < NUMBERS_END)
+    }
+
+    fn after(&self, next: u64) -> Option<u64> {
         if self.block.left(next) > 0 {
             return Some(self.block.from.max(next));
         }

@@ -1,6 +1,7 @@
 //! What a gateway publishes, as bytes and back. Bytes may be of another version or of anybody: what
 //! is not a record is refused.
 
+use crate::numbers::NUMBERS_END;
 use suimon_model::persist::{Broken, Persist, Reader, Writer};
 
 /// The most routes in a record; the idle ones are left out first.
@@ -145,6 +146,7 @@ pub struct LaneRecord {
 suimon_model::saved_struct!(LaneRecord { lane, next, called, expected, people }, |it: &LaneRecord| {
     it.people.len() <= PEOPLE_MAX
         && it.called <= it.next
+        && it.next <= NUMBERS_END
         && (0.0..1e12).contains(&it.expected)
         && it.people.is_sorted()
         && it.people.first().is_none_or(|(number, _)| *number >= it.called)

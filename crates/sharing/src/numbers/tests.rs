@@ -238,3 +238,20 @@ fn one_with_a_block_asks_an_engine_that_lost_its_count_for_what_is_beyond_all_bl
     let wanted = a.wanted(&lane(cells), [&lane(1070)].into_iter(), BEGIN).expect("it has no block");
     assert_eq!(wanted.block(0).from, cells, "and it is back with what nobody else can have");
 }
+
+#[test]
+fn whatever_a_clock_or_a_record_says_a_ticket_holds_the_number() {
+    let mut wrong = Numbers::default();
+    let first = wrong.wanted(&lane(0), [].into_iter(), u64::from(u32::MAX)).expect("it has none").block(0);
+    assert!(first.to + (1 << 33) < NUMBERS_END, "and there are enough to count on: {first:?}");
+    let lost = wrong.allotment(Instant::ORIGIN, u64::from(u32::MAX), GatewayId(1), &[]);
+    assert!(lost.number(0).is_some_and(|number| number < NUMBERS_END));
+    assert_eq!(lost.number(NUMBERS_END), None, "there are no more");
+    let told = |next| {
+        let report = crate::KindReport { lanes: vec![lane(next)], ..crate::KindReport::default() };
+        let kinds = vec![crate::KindRecord { report, portion: 0.0 }];
+        crate::Record::of_bytes(&crate::Record { kinds, ..crate::Record::default() }.to_bytes())
+    };
+    assert!(told(NUMBERS_END).is_ok());
+    assert!(told(NUMBERS_END + 1).is_err() && told(u64::MAX).is_err());
+}
