@@ -1,10 +1,13 @@
 //! `sharing-live`: several real gateways before one application at three times what it can do, with a
 //! real engine that is killed, paused or cut off.
 
+mod cost;
 mod parts;
+mod places;
 
 use std::fmt::Write as _;
 use std::fs;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,15 +18,19 @@ use suimon_process::{Signal, free_address};
 
 use crate::claims::{self, Claim};
 use crate::common::{Common, CommonOptions};
-use crate::cpu::process_time;
 use crate::crowd::{Crowd, Playing};
 use crate::data;
 use crate::gateways::{Gateway, Served};
 use crate::machine::Machine;
 use crate::trouble::{Result, While};
-use parts::{Application, Engine, Relay, SERVICE, SLOTS};
+use cost::Cost;
+use parts::{Application, Engine, Relay};
+use places::{Doors, Kept, Place};
 
 const NAME: &str = "sharing-live";
+/// Pages that the application works on at once, and how long each takes.
+const SLOTS: u32 = 8;
+const SERVICE: Duration = Duration::from_millis(120);
 /// Pages of a session, and how many times more sessions come than the application can do.
 const PAGES: u32 = 3;
 const TIMES: f64 = 3.0;
@@ -39,7 +46,7 @@ const NORMAL: f64 = 0.9;
 ///
 /// 1, 2 and 4 gateways before one application that does so many pages at once, at three times its
 /// capacity; then two of them while a gateway is killed, the engine is killed, paused or cut off from
-/// one. CPU per request alone beside that of one that shares.
+/// one. Processor time per request alone beside that of one that shares, at two rates.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
     #[command(flatten)]
@@ -74,9 +81,8 @@ struct Data {
     machine: Machine,
     seed: u64,
     runs: Vec<Run>,
-    /// Processor seconds of a gateway per request, alone and sharing, round by round.
-    cpu_alone_s: Vec<f64>,
-    cpu_shared_s: Vec<f64>,
+    /// Of a gateway alone and one that shares, in turns.
+    costs: Vec<Cost>,
     claims: Vec<Claim>,
 }
 
@@ -94,6 +100,9 @@ struct Run {
     shared_again_s: Option<f64>,
     normal_again_s: Option<f64>,
     seconds: Vec<Second>,
+    /// Places drawn and asked for at both gateways, where something goes wrong.
+    places: Vec<Place>,
+    kept: Option<Kept>,
     /// What visitors saw of the line, gateway by gateway.
     lines: Vec<Option<LineReport>>,
 }
@@ -118,6 +127,10 @@ struct Times {
     warm_up: u64,
     measured: u64,
     fault: u64,
+    /// Processor time: without visitors, and at each rate, once unmeasured and once measured; how
+    /// often.
+    idle: u64,
+    cost: u64,
     rounds: u32,
 }
 
@@ -125,16 +138,15 @@ struct Times {
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let common = options.common.prepare(NAME)?;
     let times = match common.quick {
-        true => Times { warm_up: 4, measured: 10, fault: 3, rounds: 1 },
-        false => Times { warm_up: 12, measured: 28, fault: 10, rounds: 3 },
+        true => Times { warm_up: 4, measured: 10, fault: 3, idle: 2, cost: 4, rounds: 1 },
+        false => Times { warm_up: 12, measured: 28, fault: 10, idle: 3, cost: 6, rounds: 3 },
     };
     let mut data = Data {
         experiment: NAME.to_string(),
         machine: common.machine.clone(),
         seed: common.seed,
         runs: vec![],
-        cpu_alone_s: vec![],
-        cpu_shared_s: vec![],
+        costs: vec![],
         claims: vec![],
     };
     for gateways in [1, 2, 4] {
@@ -147,8 +159,9 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     }
     for round in 0..times.rounds {
         eprintln!("processor time, round {}", round + 1);
-        data.cpu_alone_s.push(cpu_per_request(&common, times, false)?);
-        data.cpu_shared_s.push(cpu_per_request(&common, times, true)?);
+        for shares in [false, true] {
+            data.costs.push(cost::measure(&common, times, shares)?);
+        }
     }
     data.claims = judge(&data);
     data::save(&common.out.join("data/result.json"), &data)?;
@@ -187,9 +200,9 @@ fn start(common: &Common, app: &Application, name: &str, settings: &str) -> Resu
 }
 
 /// Returns what so many sessions per second do at one gateway.
-fn journey(common: &Common, number: usize, per_s: f64, lasts: u64) -> String {
+fn journey(common: &Common, number: usize, (per_s, spacing): (f64, &str), lasts: u64) -> String {
     let mut text = format!(
-        "seed = {}\n[arrivals.open]\nphases = [{{ for = \"{lasts}s\", rate_per_s = {per_s:.3} }}]\nspacing = \"poisson\"\nusers_max = 5000\n\
+        "seed = {}\n[arrivals.open]\nphases = [{{ for = \"{lasts}s\", rate_per_s = {per_s:.3} }}]\nspacing = \"{spacing}\"\nusers_max = 5000\n\
          [visitor]\nthink = \"200ms\"\npatience = \"30s\"\nreturning = false\n[visitor.in_line]\npatience = \"20s\"\naway = 0.0\n\
          [visitor.on_refusal]\nretries_max = 20\nwait_default = \"2s\"\nwait_max = \"10s\"\n[[journey]]\nname = \"visit\"\n",
         common.seed + number as u64
@@ -205,7 +218,7 @@ fn journey(common: &Common, number: usize, per_s: f64, lasts: u64) -> String {
 }
 
 fn play(common: &Common, times: Times, count: usize, fault: Fault) -> Result<Run> {
-    let app = Application::start()?;
+    let app = Application::start(SLOTS, SERVICE)?;
     let mut engine = Some(Engine::start(common, None)?);
     let port = engine.as_ref().map_or(0, |engine| engine.port);
     let relay = Relay::start(port)?;
@@ -228,7 +241,7 @@ fn play(common: &Common, times: Times, count: usize, fault: Fault) -> Result<Run
             name: &name,
             folder: &common.scratch,
             core: common.load_core,
-            journey: journey(common, number, per_s, lasts),
+            journey: journey(common, number, (per_s, "poisson"), lasts),
             to: gateway.address,
             warmup: Duration::from_secs(times.warm_up),
             measure: Some(Duration::from_secs(times.measured)),
@@ -238,6 +251,12 @@ fn play(common: &Common, times: Times, count: usize, fault: Fault) -> Result<Run
     let began = Instant::now();
     let fault_at = times.warm_up + times.measured / 4;
     let ends_at = fault_at + times.fault;
+    let engine_lost_s = matches!(fault, Fault::EngineKilled | Fault::EnginePaused | Fault::CutOff);
+    let doors = Arc::new(Doors::new(&gateways, began, engine_lost_s.then_some(fault_at as f64)));
+    let visitors = (fault != Fault::None).then(|| {
+        let (doors, from) = (Arc::clone(&doors), began + Duration::from_secs(times.warm_up));
+        thread::spawn(move || doors.visit(from))
+    });
     let mut seconds: Vec<Second> = vec![];
     for second in 1..=lasts {
         thread::sleep((began + Duration::from_secs(second)).saturating_duration_since(Instant::now()));
@@ -245,7 +264,10 @@ fn play(common: &Common, times: Times, count: usize, fault: Fault) -> Result<Run
         if second == fault_at {
             match fault {
                 Fault::None => {}
-                Fault::GatewayKilled => gateways[0] = None,
+                Fault::GatewayKilled => {
+                    doors.kill(0);
+                    gateways[0] = None;
+                }
                 Fault::EngineKilled => engine = None,
                 Fault::EnginePaused => engine.iter().for_each(|engine| engine.process.signal(Signal::STOP)),
                 Fault::CutOff => relay.swallow(true),
@@ -260,8 +282,10 @@ fn play(common: &Common, times: Times, count: usize, fault: Fault) -> Result<Run
             }
         }
     }
+    doors.close();
     let reports: Vec<Report> =
         crowds.into_iter().map(|crowd| crowd.finish(|_| Ok(()))).collect::<Result<_>>()?;
+    let places = visitors.and_then(|visitors| visitors.join().ok()).unwrap_or_default();
     excuse(&mut seconds, fault, (fault_at, ends_at), count);
     let is_alive = |number: &usize| gateways[*number].is_some();
     let of_living = || (0..count).filter(is_alive).map(|number| &reports[number]);
@@ -280,6 +304,8 @@ fn play(common: &Common, times: Times, count: usize, fault: Fault) -> Result<Run
         shared_again_s: seconds.iter().find(shared).map(|second| second.at_s - ends_at as f64),
         normal_again_s: normal_again(&reports, times.warm_up, fault_at, back_at),
         seconds,
+        kept: (fault != Fault::None).then(|| Kept::of(&places, fault_at as f64)),
+        places,
         lines: reports.into_iter().map(|report| report.line).collect(),
     })
 }
@@ -346,31 +372,6 @@ fn excuse(seconds: &mut [Second], fault: Fault, (from, to): (u64, u64), count: u
     }
 }
 
-/// Returns processor seconds per request of one gateway below the application's capacity.
-fn cpu_per_request(common: &Common, times: Times, shares: bool) -> Result<f64> {
-    let app = Application::start()?;
-    let engine = Engine::start(common, None)?;
-    let url = format!("redis://127.0.0.1:{}", engine.port);
-    let settings = settings(common, shares.then_some(url.as_str()), 1);
-    let gateway = start(common, &app, "gateway-cpu", &settings)?;
-    let per_s = 0.6 * f64::from(SLOTS) / SERVICE.as_secs_f64() / f64::from(PAGES);
-    let crowd = Crowd {
-        suimon: &common.suimon,
-        name: "crowd-cpu",
-        folder: &common.scratch,
-        core: common.load_core,
-        journey: journey(common, 0, per_s, times.fault),
-        to: gateway.address,
-        warmup: Duration::ZERO,
-        measure: Some(Duration::from_secs(times.fault)),
-    };
-    let pid = gateway.pid().unwrap_or_default();
-    let (before, served) = (process_time(pid)?, app.served());
-    crowd.play()?;
-    let spent = process_time(pid)?.saturating_sub(before).as_secs_f64();
-    Ok(spent / app.served().saturating_sub(served).max(1) as f64)
-}
-
 fn judge(data: &Data) -> Vec<Claim> {
     let one = data.runs.iter().find(|run| run.gateways == 1);
     let mut claims = vec![];
@@ -397,21 +398,25 @@ fn judge(data: &Data) -> Vec<Claim> {
             format!("{name}: {} sessions failed inside", run.failed_inside),
             run.failed_inside == 0,
         ));
+        claims.extend(run.kept.iter().flat_map(|kept| kept.judge(&name)));
     }
+    claims.extend(cost::judge(&data.costs));
     claims
 }
 
 fn table(data: &Data) -> String {
     let mut out = "| gateways | what goes wrong | begun/s | completed/s | failed inside | most beyond the bound | shared again, s | normal again, s |\n|---|---|---|---|---|---|---|---|\n".to_string();
     let or = |value: Option<f64>| value.map_or("–".to_string(), |value| format!("{value:.1}"));
+    let words = |run: &Run| {
+        FAULTS.iter().find(|(fault, _)| *fault == run.fault).map_or("nothing", |(_, words)| *words)
+    };
     for run in &data.runs {
-        let words =
-            FAULTS.iter().find(|(fault, _)| *fault == run.fault).map_or("nothing", |(_, words)| words);
         let over = run.seconds.iter().map(|second| second.over).max().unwrap_or(0);
         let _ = writeln!(
             out,
-            "| {} | {words} | {:.2} | {:.2} | {} | {over} | {} | {} |",
+            "| {} | {} | {:.2} | {:.2} | {} | {over} | {} | {} |",
             run.gateways,
+            words(run),
             run.begun_per_s,
             run.completed_per_s,
             run.failed_inside,
@@ -419,14 +424,9 @@ fn table(data: &Data) -> String {
             or(run.normal_again_s)
         );
     }
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
-    let (alone, shared) = (mean(&data.cpu_alone_s), mean(&data.cpu_shared_s));
-    let _ = writeln!(
-        out,
-        "\nProcessor time per request: alone {:.0} µs, sharing {:.0} µs, ratio {:.3}",
-        alone * 1e6,
-        shared * 1e6,
-        shared / alone
-    );
+    out.push('\n');
+    out.push_str(&places::table(data.runs.iter().filter_map(|run| Some((words(run), run.kept?)))));
+    out.push('\n');
+    out.push_str(&cost::table(&data.costs));
     out
 }

@@ -14,20 +14,18 @@ use crate::common::Common;
 use crate::gateways::{START_PATIENCE, find};
 use crate::trouble::{Result, While};
 
-/// Pages that the application works on at once, and how long each takes.
-pub(super) const SLOTS: u32 = 8;
-pub(super) const SERVICE: Duration = Duration::from_millis(120);
 /// The longest head of a request.
 const HEAD_MAX: usize = 16 << 10;
 
-/// An application whose capacity is no processor's: a page sleeps in one of [`SLOTS`].
+/// An application whose capacity is no processor's: a page sleeps in one of so many slots.
 pub(super) struct Application {
     pub(super) address: SocketAddr,
     inner: Arc<Inner>,
 }
 
-#[derive(Default)]
 struct Inner {
+    slots: u32,
+    service: Duration,
     busy: Mutex<u32>,
     freed: Condvar,
     inside: AtomicU32,
@@ -36,10 +34,19 @@ struct Inner {
 }
 
 impl Application {
-    pub(super) fn start() -> Result<Self> {
+    /// Starts one that works on so many pages at once, each for so long.
+    pub(super) fn start(slots: u32, service: Duration) -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).trouble("the application")?;
         let address = listener.local_addr().trouble("the application")?;
-        let inner = Arc::new(Inner::default());
+        let inner = Arc::new(Inner {
+            slots,
+            service,
+            busy: Mutex::new(0),
+            freed: Condvar::new(),
+            inside: AtomicU32::new(0),
+            most: AtomicU32::new(0),
+            served: AtomicU64::new(0),
+        });
         let of_all = Arc::clone(&inner);
         thread::spawn(move || {
             for stream in listener.incoming().map_while(std::io::Result::ok) {
@@ -85,11 +92,11 @@ impl Inner {
         let inside = self.inside.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(inside, Ordering::SeqCst);
         let busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
-        let full = |busy: &mut u32| *busy >= SLOTS;
+        let full = |busy: &mut u32| *busy >= self.slots;
         let mut busy = self.freed.wait_while(busy, full).unwrap_or_else(PoisonError::into_inner);
         *busy += 1;
         drop(busy);
-        thread::sleep(SERVICE);
+        thread::sleep(self.service);
         *self.busy.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
         self.freed.notify_one();
         self.inside.fetch_sub(1, Ordering::SeqCst);
