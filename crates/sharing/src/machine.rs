@@ -441,7 +441,10 @@ impl Sharing {
         let me = self.params.me;
         let there: Vec<(GatewayId, &KindRecord)> =
             self.members.iter().filter_map(|(id, member)| Some((*id, member.record.kind(key)?))).collect();
-        let learner = learner(key, there.iter().map(|(id, _)| *id));
+        // The guess of one that has just started is for those who have nothing better.
+        let is_warm = |(_, kind): &&(GatewayId, &KindRecord)| !kind.report.is_cold;
+        let learner = learner(key, there.iter().filter(is_warm).map(|(id, _)| *id))
+            .or_else(|| learner(key, there.iter().map(|(id, _)| *id)));
         let learned = there.iter().find(|(id, _)| Some(*id) == learner && *id != me);
         let pace =
             learned.map(|(_, kind)| (kind.report.rate, kind.report.depth)).filter(|(rate, _)| *rate > 0.0);

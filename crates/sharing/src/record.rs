@@ -13,7 +13,7 @@ pub const PEOPLE_MAX: usize = 32;
 /// The lanes of a line.
 const LANES_MAX: usize = 8;
 /// The version of the bytes. Gateways of another one do not share.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 /// A gateway, by a number that no other of its group has.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -170,6 +170,8 @@ pub struct KindReport {
     pub rate: f64,
     /// See `rate`.
     pub depth: f64,
+    /// Whether that is a guess, as this gateway has not seen enough of what sessions do.
+    pub is_cold: bool,
     /// Sessions of this gateway that have begun and are not known to have ended.
     pub active: u32,
     /// Its line, lane by lane.
@@ -177,7 +179,7 @@ pub struct KindReport {
 }
 
 suimon_model::saved_struct!(
-    KindReport { key, wants, came, begun, waiting, rate, depth, active, lanes },
+    KindReport { key, wants, came, begun, waiting, rate, depth, is_cold, active, lanes },
     |it: &KindReport| {
         let amounts = [it.wants, it.came, it.begun, it.rate, it.depth];
         it.lanes.len() <= LANES_MAX && amounts.iter().all(|amount| (0.0..1e12).contains(amount))

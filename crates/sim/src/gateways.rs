@@ -5,6 +5,10 @@
 //! dies, they go to another with what they have: a lease, or a ticket. Requests that a dead gateway
 //! had in the application are worked on to their end.
 
+mod result;
+
+pub use result::{GatewaysResult, GatewaysSecond};
+
 use crate::laws::Laws;
 use crate::node::{Job, Node, Pauses};
 use crate::run;
@@ -17,7 +21,7 @@ use suimon_gate::{Arrival, Gate, InLine, Membership, Output, Permit, Start};
 use suimon_line::{Lane, Position, PositionStatus};
 use suimon_model::{Duration, Instant, KindId, Outcome, RequestId, Rng, RouteId, SessionId};
 use suimon_sharing::{Exchange, GatewayId, Numbers, Params, Phase, Record, Seen, Sharing};
-use suimon_workload::{Counts, Next, Starts, StepOutcome as Answer, Tally, Visitor, Window, Workload};
+use suimon_workload::{Next, Starts, StepOutcome as Answer, Tally, Visitor, Window, Workload};
 
 /// How often records are exchanged.
 pub const PERIOD: Duration = Duration::from_millis(100);
@@ -33,6 +37,8 @@ const AGAIN: Duration = Duration::from_secs(1);
 pub enum Fault {
     /// This gateway dies.
     Dies(usize, Instant),
+    /// This gateway is not there before, and knows nothing when it comes.
+    Joins(usize, Instant),
     /// The engine answers nobody from the first moment until before the second; what it had is
     /// lost.
     EngineLost(Instant, Instant),
@@ -40,57 +46,6 @@ pub enum Fault {
     EnginePaused(Instant, Instant),
     /// This gateway alone does not reach it.
     Partitioned(usize, Instant, Instant),
-}
-
-/// How a second of a run was.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct GatewaysSecond {
-    /// Sessions begun.
-    pub begun: u64,
-    /// Sessions completed.
-    pub completed: u64,
-    /// By how much the most requests of one route that were in the application at once exceeded its
-    /// limit.
-    pub over: u32,
-    /// The limit that was exceeded by that.
-    pub limit: u32,
-    /// Gateways on their safe share.
-    pub safe: u32,
-}
-
-/// The result of a run.
-#[derive(Clone, Debug, Default)]
-pub struct GatewaysResult {
-    /// What the visitors saw in the measured window, ...
-    pub counts: Counts,
-    /// ... and how long it is, seconds.
-    pub seconds: f64,
-    /// Sessions begun in the window.
-    pub begun: u64,
-    /// Second by second, from the start.
-    pub series: Vec<GatewaysSecond>,
-    /// Requests of begun sessions that were refused or sent to the line.
-    pub sent_back: u64,
-    /// Visitors in line who were told that their place is over.
-    pub places_lost: u64,
-    /// Places drawn in the normal lane, as their visitors are told: when, and which number.
-    pub drawn: Vec<(Instant, u64)>,
-    /// Sessions that began from the line: when their place was drawn, and when they began.
-    pub from_line: Vec<(Instant, Instant)>,
-    /// Hash of everything that happened.
-    pub trace: u64,
-}
-
-impl GatewaysResult {
-    /// Returns sessions completed per second of the window.
-    pub fn goodput(&self) -> f64 {
-        self.counts.sessions_completed as f64 / self.seconds
-    }
-
-    /// Returns sessions begun per second of the window.
-    pub fn begun_per_second(&self) -> f64 {
-        self.begun as f64 / self.seconds
-    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -103,6 +58,7 @@ enum Event {
     Exchange(usize),
     Dies(usize),
     EngineBack,
+    Joins(usize),
     Second,
 }
 
@@ -158,26 +114,35 @@ pub fn run_gateways(scenario: &Scenario, seed: u64, count: usize, faults: &[Faul
     World::new(scenario, seed, count, faults).play()
 }
 
+impl Gateway {
+    fn new(scenario: &Scenario, seed: u64, index: usize, count: usize, now: Instant) -> Self {
+        let seed = seed + 1000 * index as u64;
+        let (mut gate, _) = run::gate(scenario, seed, &Laws::AS_SET, &Utilisation::default(), now);
+        if count > 1 {
+            gate.share();
+        }
+        let me = GatewayId(index as u64 + 1);
+        let params = Params { me, life: seed, period: PERIOD, gateways: count as u32 };
+        Gateway {
+            gate,
+            sharing: Sharing::new(params),
+            numbers: vec![Default::default(); scenario.gate.kinds.len()],
+            owners: HashMap::new(),
+            wake: Instant::FAR_FUTURE,
+        }
+    }
+}
+
 impl<'a> World<'a> {
     fn new(scenario: &'a Scenario, seed: u64, count: usize, faults: &'a [Fault]) -> Self {
         let workload = Workload { seed, ..scenario.workload.clone() };
         let from = Instant::ORIGIN + scenario.warm_up;
         let kinds = scenario.gate.kinds.len();
+        let is_there = |index: usize| {
+            !faults.iter().any(|fault| matches!(fault, Fault::Joins(late, _) if *late == index))
+        };
         let gateway = |index: usize| {
-            let seed = seed + 1000 * index as u64;
-            let (mut gate, _) = run::gate(scenario, seed, &Laws::AS_SET, &Utilisation::default());
-            if count > 1 {
-                gate.share();
-            }
-            let me = GatewayId(index as u64 + 1);
-            let params = Params { me, life: seed, period: PERIOD, gateways: count as u32 };
-            Some(Gateway {
-                gate,
-                sharing: Sharing::new(params),
-                numbers: vec![Default::default(); kinds],
-                owners: HashMap::new(),
-                wake: Instant::FAR_FUTURE,
-            })
+            is_there(index).then(|| Gateway::new(scenario, seed, index, count, Instant::ORIGIN))
         };
         World {
             gateways: (0..count).map(gateway).collect(),
@@ -220,9 +185,10 @@ impl<'a> World<'a> {
         }
         (0..count).for_each(|index| self.wake_gate(index));
         for fault in self.faults {
-            match fault {
-                Fault::Dies(index, at) => self.at(*at, Event::Dies(*index)),
-                Fault::EngineLost(_, back) => self.at(*back, Event::EngineBack),
+            match *fault {
+                Fault::Dies(index, at) => self.at(at, Event::Dies(index)),
+                Fault::Joins(index, at) => self.at(at, Event::Joins(index)),
+                Fault::EngineLost(_, back) => self.at(back, Event::EngineBack),
                 Fault::EnginePaused(..) | Fault::Partitioned(..) => {}
             }
         }
@@ -265,6 +231,7 @@ impl<'a> World<'a> {
                 self.engine.fill(None);
                 self.counters.fill(Default::default());
             }
+            Event::Joins(index) => self.joins(now, index),
             Event::Second => {
                 let safe = |gateway: &&Gateway| gateway.sharing.phase(now) == Phase::SafeShare;
                 self.second.safe = self.gateways.iter().flatten().filter(safe).count() as u32;
@@ -387,6 +354,12 @@ impl<'a> World<'a> {
             }
             self.at(now + AGAIN, Event::Ask(user));
         }
+    }
+
+    fn joins(&mut self, now: Instant, index: usize) {
+        let count = self.gateways.len();
+        self.gateways[index] = Some(Gateway::new(self.scenario, self.workload.seed, index, count, now));
+        self.exchange(now, index);
     }
 
     fn drain(&mut self, now: Instant, index: usize) {
@@ -521,7 +494,7 @@ impl<'a> World<'a> {
         !self.faults.iter().any(|fault| match *fault {
             Fault::EngineLost(from, to) | Fault::EnginePaused(from, to) => now >= from && now < to,
             Fault::Partitioned(gateway, from, to) => gateway == index && now >= from && now < to,
-            Fault::Dies(..) => false,
+            Fault::Dies(..) | Fault::Joins(..) => false,
         })
     }
 

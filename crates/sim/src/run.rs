@@ -156,7 +156,7 @@ fn play(mut run: Run<'_>) -> Result<RunResult, Violation> {
 impl<'a> Run<'a> {
     fn new(scenario: &'a Scenario, seed: u64, laws: &Laws, rule: Option<Box<dyn NodeRule>>) -> Self {
         let cpu = Utilisation::default();
-        let (gate, routes) = gate(scenario, seed, laws, &cpu);
+        let (gate, routes) = gate(scenario, seed, laws, &cpu, Instant::ORIGIN);
         let mut fleet = Fleet::new(suimon_fleet::Params { seed, ..suimon_fleet::Params::default() });
         let scaled = Nodes::of(scenario, seed, rule);
         // Those that come and go come at the start of the run.
@@ -520,8 +520,13 @@ impl<'a> Run<'a> {
 
 /// Returns the gate of a run, and the number of its routes. `cpu`: how busy the application's
 /// processors are, for laws that use it.
-pub(crate) fn gate(scenario: &Scenario, seed: u64, laws: &Laws, cpu: &Utilisation) -> (Gate, usize) {
-    let now = Instant::ORIGIN;
+pub(crate) fn gate(
+    scenario: &Scenario,
+    seed: u64,
+    laws: &Laws,
+    cpu: &Utilisation,
+    now: Instant,
+) -> (Gate, usize) {
     let setup = &scenario.gate;
     let law = scenario.pool.as_ref().and_then(|pool| pool.law);
     let finds_workers = if law == Some(SizeLawKind::Measured) { vec![PoolId(0)] } else { vec![] };

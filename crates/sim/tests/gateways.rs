@@ -163,6 +163,26 @@ fn as_many_begin_as_can_end_while_the_engine_is_lost_and_after_it_comes_back_emp
     }
 }
 
+/// Whichever gateway joins: by its number alone, one of the four would learn the rate for all.
+#[test]
+fn a_gateway_that_joins_knowing_nothing_slows_nobody() {
+    for (has_line, mut site) in [(true, with_line("_pages")), (false, site("_pages"))] {
+        (site.warm_up, site.measure) = (Duration::from_secs(60), Duration::from_secs(121));
+        for late in 0..4 {
+            for seed in SEEDS {
+                let result = run_gateways(&site, seed, 4, &[Fault::Joins(late, at(120.0))]);
+                let begun = |from, to| per_second(&result, (from, to), |second| second.begun);
+                let before = begun(60, 120);
+                let shares = (begun(120, 130) / before, begun(120, 180) / before);
+                // Without a line chance makes such a difference in ten seconds.
+                let least = if has_line { 0.9 } else { 0.75 };
+                assert!(shares.0 >= least && shares.1 >= 0.9, "gateway {late}, seed {seed}: {shares:?}");
+                assert_eq!((result.sent_back, result.places_lost), (0, 0), "gateway {late}, seed {seed}");
+            }
+        }
+    }
+}
+
 #[test]
 fn what_was_measured_before_a_limit_was_learned_holds_nobody_back_later() {
     let mut site = with_line("_pages");

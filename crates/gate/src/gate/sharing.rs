@@ -94,6 +94,7 @@ impl Gate {
             waiting: u32::try_from(waiting).unwrap_or(u32::MAX),
             rate,
             depth,
+            is_cold: kind.law.is_cold(),
             active: self.sessions.of_kind(kind.id) as u32,
             lanes,
         }

@@ -200,6 +200,47 @@ fn one_learns_and_the_others_follow() {
     assert!(world.parts.iter().all(|part| part.gateways == 3));
 }
 
+/// A gateway that has this limit, if it knows the route, and this rate exchanges once.
+fn exchange_as(world: &mut World, index: usize, limit: Option<u32>, rate: f64, is_cold: bool) -> Part {
+    let mut report = world.report(index);
+    report.routes.retain(|_| limit.is_some());
+    report.routes.iter_mut().for_each(|route| route.limit = limit.unwrap_or(0));
+    (report.kinds[0].rate, report.kinds[0].depth, report.kinds[0].is_cold) = (rate, 4.0, is_cold);
+    let record = world.gateways[index].handle_report(world.now, report);
+    let record = Record::of_bytes(&record.to_bytes()).expect("a record is read as it was written");
+    world.engine.insert(GatewayId(index as u64 + 1), (world.now, record));
+    let seen = world.seen();
+    world.gateways[index].handle_exchange(world.now, seen);
+    world.gateways[index].part(world.now)
+}
+
+/// The gateway that would learn by its number alone, and another.
+fn chosen_and_other() -> (usize, usize) {
+    let chosen = learner(ROUTE, (1..=2).map(GatewayId)).map_or(0, |GatewayId(number)| number as usize - 1);
+    (chosen, 1 - chosen)
+}
+
+#[test]
+fn the_rate_of_one_that_has_just_started_is_followed_only_where_nobody_knows_better() {
+    let (cold, warm) = chosen_and_other();
+    let mut world = World::new(2, 8);
+    // (whether the other is cold, what it is to follow, what the chosen one is to follow)
+    for (is_cold, others, own) in
+        [(true, Some((1.0, 4.0)), None), (false, None, Some((20.0, 4.0))), (true, Some((1.0, 4.0)), None)]
+    {
+        let mut paces = (None, None);
+        for _ in 0..3 {
+            world.now += PERIOD;
+            paces.0 = exchange_as(&mut world, warm, None, 20.0, is_cold).kinds[0].pace;
+            paces.1 = exchange_as(&mut world, cold, None, 1.0, true).kinds[0].pace;
+        }
+        assert_eq!(paces, (others, own), "the other is cold: {is_cold}");
+    }
+    // Once it knows, it learns.
+    (0..3).for_each(|_| _ = exchange_as(&mut world, cold, None, 19.0, false));
+    assert_eq!(exchange_as(&mut world, warm, None, 20.0, false).kinds[0].pace, Some((19.0, 4.0)));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
