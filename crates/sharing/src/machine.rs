@@ -156,8 +156,10 @@ struct OwnRoute {
     since: Option<Instant>,
     /// What had ended here when the last part was computed.
     ended: Ended,
-    /// The last limit of all gateways together.
+    /// The last limit of all gateways together, ...
     limit: u32,
+    /// ... and whether it was heard what the others know of it.
+    is_heard: bool,
     /// Progress per second, and up to when and what it was counted.
     rate: f64,
     counted: Option<(Instant, u64)>,
@@ -232,8 +234,10 @@ impl Sharing {
             own.starved_since = own.starved_since.filter(|_| starves).or(starves.then_some(now));
             let starved = own.starved_since.map_or(Duration::ZERO, |since| now.since(since));
             own.count(now, route.ended.progressed);
+            // A limit that nobody has learned is no news: whoever follows it begins anew.
+            let limit = if own.is_heard { route.limit } else { 0 };
             routes.push(RouteRecord {
-                report: *route,
+                report: RouteReport { limit, ..*route },
                 slots: own.claim,
                 rate: own.rate,
                 starved_ms: u64::try_from(starved.as_millis()).unwrap_or(u64::MAX),
@@ -371,10 +375,12 @@ impl Sharing {
         let (key, me) = (report.key, self.params.me);
         let there = || self.members.iter().filter_map(|(id, member)| Some((*id, member.record.route(key)?)));
         let all = self.members.iter().map(|(id, member)| (*id, &member.record));
-        // Where it does not know the route, one of those who do.
+        // Where it does not know the route, or its limit, one of those who do.
+        let knows_any = there().any(|(_, route)| route.report.limit > 0);
+        let who_know = || there().filter(|(_, route)| route.report.limit > 0 || !knows_any).map(|(id, _)| id);
         let learner = limit_learner(&all)
-            .filter(|id| there().any(|(other, _)| other == *id))
-            .or_else(|| learner(key, there().map(|(id, _)| id)));
+            .filter(|id| who_know().any(|other| other == *id))
+            .or_else(|| learner(key, who_know()));
         let learned = there().find(|(id, _)| Some(*id) == learner).map(|(_, route)| route.report);
         let mut own = self.routes.get(&key).copied().unwrap_or_default();
         // One that holds no limit, as its settings are not yet those of the others, knows none.
@@ -433,6 +439,7 @@ impl Sharing {
             remaining_elsewhere: elsewhere().map(|route| route.remaining).sum(),
         };
         (own.slots, own.claim, own.limit, own.ended) = (slots, claim, limit, report.ended);
+        own.is_heard |= self.phase(now) == Phase::Shared;
         self.routes.insert(key, own);
         part
     }

@@ -241,6 +241,24 @@ fn the_rate_of_one_that_has_just_started_is_followed_only_where_nobody_knows_bet
     assert_eq!(exchange_as(&mut world, warm, None, 20.0, false).kinds[0].pace, Some((19.0, 4.0)));
 }
 
+#[test]
+fn one_that_comes_to_a_route_follows_the_limit_that_others_have_learned() {
+    let mut world = World::new(2, 8);
+    let limit_of = |part: &Part| (part.routes[0].limit, part.routes[0].is_learner);
+    // The first learns the limits of all routes, and has had no request for this one.
+    (0..2).for_each(|_| _ = exchange_as(&mut world, 0, None, 0.0, false));
+    (0..2).for_each(|_| _ = exchange_as(&mut world, 1, Some(12), 0.0, false));
+    exchange_as(&mut world, 0, None, 0.0, false);
+    assert!(world.gateways[0].learns());
+    // Its own limit is that of a slow start until it hears of the other.
+    let part = exchange_as(&mut world, 0, Some(2), 0.0, false);
+    assert_eq!(limit_of(&part), (12, false));
+    assert_eq!(limit_of(&exchange_as(&mut world, 1, Some(12), 0.0, false)), (12, true));
+    // From then on it learns from there.
+    assert_eq!(limit_of(&exchange_as(&mut world, 0, Some(12), 0.0, false)), (12, true));
+    assert_eq!(limit_of(&exchange_as(&mut world, 1, Some(12), 0.0, false)), (12, false));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
