@@ -575,12 +575,9 @@ impl Line {
     /// Returns whether the visitor who stands there in their lane lets those go first who stand
     /// before them and are not back yet after a restart.
     pub fn gathers(&self, now: Instant, (lane, rank): (Lane, u64)) -> bool {
-        if now >= self.gathers_until {
-            return false;
-        }
         let numbers = &self.lanes[lane.index()];
-        let back = numbers.presence.checked_in(numbers.presence.first(), rank);
-        numbers.expected_before(rank) > back
+        let back = || numbers.presence.checked_in(numbers.presence.first(), rank);
+        now < self.gathers_until && numbers.expected_before(rank) > back()
     }
 
     /// Returns how many of those called before `position` in its lane are at the gate or expected

@@ -45,10 +45,10 @@ mod unseen;
 pub use hash::{key_of, learner};
 pub use machine::{Exchange, KindPart, Params, Part, Phase, RoutePart, Seen, Sharing};
 pub use mark::{Lanes, Mark};
-pub use numbers::{Allotment, Block, NUMBERS_END, Numbers, Wanted};
+pub use numbers::{Allotment, Block, Numbers, Wanted};
 pub use record::{
-    Ended, GatewayId, KIND_RECORDS_MAX, KindRecord, KindReport, LaneRecord, PEOPLE_MAX, ROUTE_RECORDS_MAX,
-    Record, Report, RouteRecord, RouteReport,
+    Ended, GatewayId, KIND_RECORDS_MAX, KindRecord, KindReport, LaneRecord, NUMBERS_END, PEOPLE_MAX,
+    ROUTE_RECORDS_MAX, Record, Report, RouteRecord, RouteReport,
 };
 
 /// A share that was not confirmed for so many periods has expired.

@@ -23,6 +23,7 @@
 //! others who come in the next moments.
 
 use crate::hash::weight;
+use crate::record::NUMBERS_END;
 use crate::{GATEWAYS_MAX, GatewayId, LaneRecord};
 use std::collections::BTreeSet;
 use suimon_model::Instant;
@@ -44,8 +45,6 @@ const CELLS: u64 = PER_SECOND / CELL;
 /// Seconds since 1970 at which numbers begin: 2020. With 48 bits they last for 34 years from there.
 const BEGIN: u64 = 1_577_836_800;
 
-/// Numbers end before this one: a ticket has 48 bits for them.
-pub const NUMBERS_END: u64 = 1 << 48;
 /// What a clock says never leads further: a wrong one leaves numbers enough to count on.
 const CLOCK_END: u64 = NUMBERS_END - (1 << 34);
 

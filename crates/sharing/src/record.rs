@@ -1,7 +1,6 @@
 //! What a gateway publishes, as bytes and back. Bytes may be of another version or of anybody: what
 //! is not a record is refused.
 
-use crate::numbers::NUMBERS_END;
 use suimon_model::persist::{Broken, Persist, Reader, Writer};
 
 /// The most routes in a record; the idle ones are left out first.
@@ -12,6 +11,8 @@ pub const KIND_RECORDS_MAX: usize = 64;
 pub const PEOPLE_MAX: usize = 32;
 /// The lanes of a line.
 const LANES_MAX: usize = 8;
+/// Numbers of a line end before this one: a ticket has 48 bits for them.
+pub const NUMBERS_END: u64 = 1 << 48;
 /// The version of the bytes. Gateways of another one do not share.
 const VERSION: u64 = 2;
 

@@ -108,7 +108,7 @@ impl Site {
         scenario.measure = Duration::from_secs(280);
         if matches!(self, Site::ShopInLine | Site::Pages) {
             for kind in &mut scenario.gate.kinds {
-                kind.params.line = Some(suimon_line::Params::default());
+                kind.params.line = Some(Default::default());
             }
         }
         Ok(scenario)
