@@ -18,14 +18,14 @@ use crate::claims::Claim;
 use crate::gateways::Gateway;
 use crate::http;
 
-/// A visitor comes so often: more than two periods apart, so that the order of neighbours is told.
+/// A visitor comes so often: more than three periods apart, so that the order of neighbours is told.
 const EVERY: Duration = Duration::from_millis(400);
 /// A place is asked for so often.
 const ASK_EVERY: Duration = Duration::from_secs(3);
 /// The longest wait for an answer: longer than a visitor is held at the gate.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Later draws have higher numbers beyond so many seconds, with the engine and without it.
-const SHARED_S: f64 = 0.2;
+const SHARED_S: f64 = 0.3;
 const WITHOUT_S: f64 = 2.0;
 /// A gateway is without the engine for so long before it says so.
 const UNSAID_S: f64 = 1.0;
@@ -340,7 +340,7 @@ mod tests {
     #[test]
     fn the_order_is_judged_beyond_the_bound_that_is_stated_for_a_pair() {
         let shared = |gateway, at_s, number| place(gateway, at_s, number, [false, false]);
-        assert_eq!(of(&[shared(0, 1.0, 7), shared(1, 1.1, 6)]), (0, 0, 0), "within two periods");
+        assert_eq!(of(&[shared(0, 1.0, 7), shared(1, 1.1, 6)]), (0, 0, 0), "within three periods");
         assert_eq!(of(&[shared(0, 1.0, 7), shared(1, 1.4, 6)]), (0, 1, 1));
         assert_eq!(of(&[shared(0, 1.0, 7), shared(1, 1.4, 8)]), (0, 1, 0));
         let without = |gateway, at_s, number| place(gateway, at_s, number, [true, true]);
