@@ -155,8 +155,11 @@ impl Numbers {
         let is_low = self.block.left(own.next) < (enough / 2).max(1);
         let least = if self.highest == 0 { first_of(unix) } else { self.highest };
         match self.lost {
-            // It has left its block, and what it drew since the engine did not count.
-            Some(_) => Some(Wanted { count: enough, heard: 0, least }),
+            // It has left its block, and others that it has not heard of since may have drawn from
+            // their cells until now, in the second that has begun.
+            Some(_) => {
+                Some(Wanted { count: enough, heard: self.heard, least: least.max(first_of(unix + 1)) })
+            }
             None => (is_behind || is_low).then_some(Wanted { count: enough, heard: self.heard, least }),
         }
     }

@@ -236,7 +236,27 @@ fn one_with_a_block_asks_an_engine_that_lost_its_count_for_what_is_beyond_all_bl
     assert_eq!(wanted.block(1128).from, cells);
     a.handle_loss(Instant::ORIGIN, BEGIN, GatewayId(1), &[]);
     let wanted = a.wanted(&lane(cells), [&lane(1070)].into_iter(), BEGIN).expect("it has no block");
-    assert_eq!(wanted.block(0).from, cells, "and it is back with what nobody else can have");
+    assert_eq!(wanted.block(1128).from, cells, "an engine that has lost nothing counts on from them");
+    assert!(wanted.block(0).from > cells, "another one goes on beyond");
+}
+
+#[test]
+fn whoever_is_back_first_draws_behind_what_others_drew_meanwhile() {
+    let (mut busy, mut idle) = (Numbers::default(), Numbers::default());
+    busy.handle_block(Block { from: 1000, to: 1064 });
+    idle.handle_block(Block { from: 1064, to: 1128 });
+    for (numbers, me) in [(&mut busy, 1), (&mut idle, 2)] {
+        numbers.handle_loss(Instant::ORIGIN, BEGIN, GatewayId(me), &[GatewayId(1), GatewayId(2)]);
+    }
+    let minutes = Instant::ORIGIN + Duration::from_secs(300);
+    let cells = busy.allotment(minutes, BEGIN + 300, GatewayId(1), &[GatewayId(1), GatewayId(2)]);
+    let last = cells.number(1010).expect("there are cells");
+    // Nobody drew at the other one, and it is the first that reaches the engine again.
+    let wanted = idle.wanted(&lane(1070), [].into_iter(), BEGIN + 301).expect("it has left its block");
+    for counted in [1128, 0] {
+        let block = wanted.block(counted);
+        assert!(block.from > last, "{counted}: {block:?} is not behind {last}");
+    }
 }
 
 #[test]
