@@ -15,6 +15,9 @@ const PORTION_MIN: f64 = 0.02;
 /// People of gateways that are not heard of are passed over at so many times the rate of all, and at
 /// one per second at least: all of them will be called elsewhere, or come here before their turn.
 const PASSING: f64 = 2.0;
+/// Once a line moves again, this many exchanges pass before anybody is called: until then others that
+/// have stood still as well seem to have nobody.
+const HEARD_AFTER: u32 = 3;
 /// What may be passed at once is what adds up in this many seconds.
 const PASSING_SECONDS: f64 = 1.0;
 
@@ -25,6 +28,8 @@ pub(super) struct SharedLine {
     /// The first number that is not called, by lane.
     marks: [u64; LANES],
     elsewhere: Vec<LaneRecord>,
+    /// Exchanges that are still to pass after the line stood still.
+    unheard: u32,
     /// People who are not heard of that may be passed now, by lane; and as of when.
     may_pass: [f64; LANES],
     counted: Option<Instant>,
@@ -94,7 +99,8 @@ impl Line {
         let Some(mut shared) = self.shared.take() else { return };
         let rate = rate.unwrap_or(self.rate / part.portion.max(PORTION_MIN));
         shared.may_pass(self.ticked, PASSING * rate);
-        if !self.is_moving() {
+        shared.unheard = if self.is_moving() { shared.unheard.saturating_sub(1) } else { HEARD_AFTER };
+        if shared.unheard > 0 {
             shared.elsewhere.clone_from(&part.lanes_elsewhere);
             self.shared = Some(shared);
             return;
