@@ -71,6 +71,11 @@ impl Gain {
         if sample.starting > 0 {
             return None;
         }
+        // None has come yet: a start has failed, and it is tried again.
+        if sample.serving <= trial.nodes {
+            trial.serving = None;
+            return None;
+        }
         let since = now.secs_since(*trial.serving.get_or_insert(now));
         let answer = f64::from(sample.requests) / self.rate.max(1e-3);
         if since < (RATES * RATE_S).max(ANSWERS * answer) {
