@@ -1,7 +1,7 @@
 //! What an operator sees and keeps: learned state, admin listener, recordings and logs.
 
 use super::DefaultValue::{Is, Unset};
-use super::{ENTRIES_MAX, Form, GIB, SECOND, Section, key};
+use super::{ENTRIES_MAX, Form, GIB, Section, key};
 use crate::shape::Shape::{AddressOrOff, Count, Host, List, Path, Size, Text, Time};
 
 pub(super) const LEARNED: Section = Section {
@@ -79,7 +79,7 @@ pub(super) const SHARING: Section = Section {
         ),
         key(
             "period",
-            Time(50, SECOND),
+            Time(50, 200),
             Is("\"100ms\""),
             "How often amounts are exchanged. A share that was not confirmed for three periods expires.",
         ),
