@@ -75,10 +75,6 @@ pub trait RouteLaw: std::fmt::Debug + Send {
     /// Puts a limit in force at `route`, a capped one: what bounds it instead has changed.
     fn set_limit(&mut self, _route: RouteId, _limit: u32) {}
 
-    /// Takes note that another gateway has found the limit of `route`: if this one learns it some
-    /// day, it goes on from there.
-    fn set_found(&mut self, _route: RouteId) {}
-
     /// Takes note that the application has `ratio` times the nodes it had: each has as many requests as
     /// before.
     fn scale(&mut self, _now: Instant, _ratio: f64, _out: &mut Vec<Record>) {}
@@ -98,9 +94,9 @@ pub trait RouteLaw: std::fmt::Debug + Send {
     /// Takes note that `request` waits for its client and is suspended. It starts again, or ends.
     fn on_suspend(&mut self, _route: RouteId, _request: RequestId) {}
 
-    /// Takes note of how many gateways there are, this one included, and how many requests of the
-    /// others are in the application, all routes together. What ended there is in the meters.
-    fn set_elsewhere(&mut self, _gateways: u32, _in_flight: u64) {}
+    /// Takes note of how many requests of other gateways are in the application, all routes
+    /// together. What ended there is in the meters.
+    fn set_elsewhere(&mut self, _in_flight: u64) {}
 
     /// Sets the patience of the visitors, seconds.
     fn set_patience(&mut self, _patience: f64) {}

@@ -115,8 +115,6 @@ pub struct Paired {
     last_tick: Vec<Reading>,
     /// Requests of other gateways in the application.
     elsewhere: u64,
-    /// Gateways before the application, this one included; at least 1.
-    gateways: u32,
 }
 
 suimon_model::saved_struct!(Paired {
@@ -131,7 +129,7 @@ suimon_model::saved_struct!(Paired {
     strain_at,
     share_begin,
     last_tick
-} without { elsewhere, gateways });
+} without { elsewhere });
 
 impl Paired {
     /// Returns the law for an application assumed to have `cores` cores, with nothing known.
@@ -150,7 +148,6 @@ impl Paired {
             share_begin: vec![],
             last_tick: vec![],
             elsewhere: 0,
-            gateways: 1,
         }
     }
 }
@@ -313,12 +310,8 @@ impl RouteLaw for Paired {
         self.routes[route.index()].is_capped = is_capped;
     }
 
-    fn set_elsewhere(&mut self, gateways: u32, in_flight: u64) {
-        (self.gateways, self.elsewhere) = (gateways.max(1), in_flight);
-    }
-
-    fn set_found(&mut self, route: RouteId) {
-        self.routes[route.index()].slow_start = None;
+    fn set_elsewhere(&mut self, in_flight: u64) {
+        self.elsewhere = in_flight;
     }
 
     fn set_limit(&mut self, route: RouteId, limit: u32) {
@@ -470,7 +463,7 @@ impl Paired {
         let route = &mut self.routes[trial.route.index()];
         let arm = trial.next_arm();
         let limit = trial.limit_of(arm);
-        trial.open(now, route.in_service.keys().copied(), limit, self.gateways.max(1));
+        trial.open(now, route.in_service.keys().copied(), limit);
         let reason = if arm == Arm::Base { Reason::BaseWindow } else { Reason::TrialWindow };
         route.publish(now, trial.route, limit, reason, Signals::none(), out);
     }

@@ -24,8 +24,7 @@
 //! ```
 //!
 //! L⁺ is the highest limit published within the last [`EXPIRY_PERIODS`] periods; N gateways may each
-//! borrow one slot while records show free ones ([`split::lent`]), where nobody waits elsewhere or
-//! the split is to give it another; S are gateways of which no
+//! borrow one slot while records show free ones ([`split::lent`]); S are gateways of which no
 //! record came for [`EXPIRY_PERIODS`] periods, until what they had in the application by then has
 //! ended: they died, or do not reach the engine. Those that do not reach it start nothing beyond
 //! their safe share, max(1, L ÷ N⁺), N⁺ being the largest membership seen in

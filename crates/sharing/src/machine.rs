@@ -14,12 +14,8 @@ use suimon_model::{Duration, Instant};
 /// Memberships remembered: one per second is enough.
 const MEMBERSHIPS_MAX: usize = 64;
 
-/// Traffic by which learners are chosen is averaged over this many seconds. With a limit below the
-/// number of gateways each has turns: it is longer than these.
-const RATE_SECONDS: f64 = 30.0;
-/// A gateway keeps its only slot of a route for so many seconds while it has requests for it: each
-/// time that a slot moves it stands idle for a period or two.
-const TURN_SECONDS: f64 = 2.0;
+/// Traffic by which learners are chosen is averaged over this many seconds.
+const RATE_SECONDS: f64 = 10.0;
 
 /// What a gateway is told before it shares.
 #[derive(Clone, Copy, Debug)]
@@ -97,8 +93,7 @@ pub struct RoutePart {
     pub limit: u32,
     /// The slots of this gateway.
     pub slots: u32,
-    /// Whether one more may start here while [`split::lent`]: nobody waits elsewhere, or this gateway
-    /// is to have another slot.
+    /// Whether one more may start here while [`split::lent`].
     pub may_borrow: bool,
     /// Whether this gateway learns the limit; the others follow.
     pub is_learner: bool,
@@ -152,8 +147,6 @@ struct OwnRoute {
     /// ... and as published with the next record: what is raised is used only once all can know it.
     claim: u32,
     starved_since: Option<Instant>,
-    /// Since when it has had any slot.
-    since: Option<Instant>,
     /// What had ended here when the last part was computed.
     ended: Ended,
     /// The last limit of all gateways together, ...
@@ -400,20 +393,12 @@ impl Sharing {
             .collect();
         let published = there().find(|(id, _)| *id == me).map_or(0, |(_, route)| route.slots);
         let targets = split::slots(key, limit, &claims);
-        let mut claim = split::granted(limit, &claims, &targets, me);
-        let target = claims.iter().zip(&targets).find(|(claim, _)| claim.member == me).map_or(0, |it| *it.1);
-        let left = split::left(limit, &claims, me);
-        own.since = own.since.filter(|_| own.claim > 0).or((own.claim > 0).then_some(now));
-        let has_turn = own.since.is_some_and(|since| now.secs_since(since) < TURN_SECONDS);
-        if claim == 0 && has_turn && report.in_flight + report.waiting > 0 && left > 0 {
-            claim = 1;
-        }
+        let claim = split::granted(limit, &claims, &targets, me);
         // Of two who raised into the same room, the one who published later finds it taken. Nothing
         // is computed from records that may have changed since.
         let (slots, claim) = match self.has_failed {
             true => (own.slots, own.claim.max(own.slots)),
-            // What is in force already and stays is not raised.
-            false => (claim.min(own.slots.max(published.min(left))), claim),
+            false => (claim.min(published).min(split::left(limit, &claims, me)), claim),
         };
         let elsewhere = || there().filter(|(id, _)| *id != me).map(|(_, route)| route.report);
         // Where requests wait, a slot that is just free is taken in the same moment.
@@ -425,10 +410,7 @@ impl Sharing {
             key,
             limit,
             slots,
-            // One that is to have another slot need not wait until all know it.
-            may_borrow: self.exchanged.is_some()
-                && limit > 0
-                && (target > slots || elsewhere().all(|route| route.waiting == 0)),
+            may_borrow: self.exchanged.is_some() && limit > 0 && elsewhere().all(|route| route.waiting == 0),
             is_learner: learner == Some(me),
             is_settled: learned.is_some_and(|learned| learned.is_settled),
             stands_still: false,

@@ -226,8 +226,8 @@ impl SlowStart {
     }
 
     /// Takes note of an end that is progress, at `limit`, of a request that was in the application
-    /// for `service` seconds. `gateways`: how many there are; those of the others end meanwhile. Returns
-    /// the result of its window, if that was its last.
+    /// for `service` seconds. Returns the result of its
+    /// window, if that was its last.
     pub(super) fn on_end(
         &mut self,
         now: Instant,
@@ -235,13 +235,12 @@ impl SlowStart {
         service: f64,
         limit: u32,
         meter: &Meter,
-        gateways: u32,
     ) -> Option<WindowResult> {
         self.cohort.on_leave(request);
         self.ends += 1;
         self.service_seconds += service;
         self.service_squares += service * service;
-        if self.ends < self.needed(limit).div_ceil(gateways) || now.secs_since(self.begin.at) < SECONDS_MIN {
+        if self.ends < self.needed(limit) || now.secs_since(self.begin.at) < SECONDS_MIN {
             return None;
         }
         let window = meter.since(&self.begin, now);
@@ -394,7 +393,7 @@ mod tests {
                 self.now += seconds(service / f64::from(limit));
                 self.meter.end(*service, true);
                 if let Some(outcome) =
-                    self.slow_start.on_end(self.now, RequestId(0), *service, limit, &self.meter, 1)
+                    self.slow_start.on_end(self.now, RequestId(0), *service, limit, &self.meter)
                 {
                     return outcome;
                 }
@@ -513,7 +512,7 @@ mod tests {
         route.meter.load(Instant::ORIGIN, 8, 1);
         (0..6).for_each(|id| route.slow_start.on_start(RequestId(id), 8));
         for id in 0..6 {
-            route.slow_start.on_end(Instant::ORIGIN, RequestId(id), 0.9, 8, &route.meter, 1);
+            route.slow_start.on_end(Instant::ORIGIN, RequestId(id), 0.9, 8, &route.meter);
         }
         route.requests = 6;
         assert_eq!(route.look(8, 10.0, 10).verdict, LimitStep::More(16));

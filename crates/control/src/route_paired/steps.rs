@@ -24,7 +24,7 @@ impl Paired {
         let (request, service, limit) = (end.request, end.service, state.limit);
         let result = match long {
             Some(alone) => fast.on_long_end(now, request, service, limit, alone, meter),
-            None => fast.on_end(now, request, service, limit, meter, self.gateways.max(1)),
+            None => fast.on_end(now, request, service, limit, meter),
         };
         let Some(WindowResult { mean, elasticity, verdict }) = result else { return };
         let mut signals = Signals::none().with("service_seconds", mean);

@@ -10,10 +10,6 @@ use suimon_model::{Instant, RequestId, RouteId};
 const COHORT_MIN: usize = 10;
 /// The most; only routes of thousands per second come near.
 const COHORT_MAX: usize = 4096;
-/// The fewest of one gateway where other gateways have as many at the same time.
-const COHORT_MIN_SHARED: usize = 3;
-/// Other gateways have heard of a window's limit by then, with records every 0.1 s; seconds.
-const HEARD_SECONDS: f64 = 0.25;
 /// The least time over which a cohort is gathered, seconds.
 const GATHER_SECONDS: f64 = 0.2;
 /// Mean service times after which a settle phase ends, even if requests are left.
@@ -57,8 +53,6 @@ pub(super) struct Trial {
     pub(super) window_begin: Instant,
     pub(super) cohort_size: usize,
     phase: Phase,
-    /// Gateways among which the requests of a window are divided.
-    gateways: u32,
 }
 
 suimon_model::saved_struct!(Trial {
@@ -73,7 +67,7 @@ suimon_model::saved_struct!(Trial {
     window_begin,
     cohort_size,
     phase,
-} without { gateways });
+});
 
 #[derive(Clone, Debug)]
 enum Phase {
@@ -198,7 +192,6 @@ impl Trial {
             window_begin: now,
             cohort_size: COHORT_MIN,
             phase: Phase::Settling(BTreeSet::new()),
-            gateways: 1,
         }
     }
 
@@ -228,21 +221,10 @@ impl Trial {
         }
     }
 
-    /// Begins a window: `running` started under the other limit and must leave first. `gateways`:
-    /// how many there are, at least 1.
-    pub(super) fn open(
-        &mut self,
-        now: Instant,
-        running: impl Iterator<Item = RequestId>,
-        limit: u32,
-        gateways: u32,
-    ) {
-        self.gateways = gateways;
+    /// Begins a window: `running` started under the other limit and must leave first.
+    pub(super) fn open(&mut self, now: Instant, running: impl Iterator<Item = RequestId>, limit: u32) {
         self.window_begin = now;
-        self.cohort_size = cohort_of(limit);
-        if gateways > 1 {
-            self.cohort_size = self.cohort_size.div_ceil(gateways as usize).max(COHORT_MIN_SHARED);
-        }
+        self.cohort_size = (2 * limit as usize).clamp(COHORT_MIN, COHORT_MAX);
         let old: BTreeSet<_> = running.collect();
         self.phase = if old.is_empty() { Phase::Measuring(Cohort::default()) } else { Phase::Settling(old) };
     }
@@ -260,9 +242,6 @@ impl Trial {
             self.phase = Phase::Measuring(Cohort::default());
         }
         let Phase::Measuring(cohort) = &mut self.phase else { return };
-        if self.gateways > 1 && now.secs_since(self.window_begin) < HEARD_SECONDS {
-            return;
-        }
         let (begin, _) = cohort.begin.get_or_insert_with(|| {
             cohort.ages = running.map(|start| now.secs_since(start)).collect();
             (now, meters.iter().map(|meter| meter.read(now)).collect())
@@ -332,10 +311,7 @@ impl Trial {
             return if self.spoiled >= SPOILED_MAX { WindowEnd::Hopeless } else { WindowEnd::Spoiled };
         }
         self.spoiled = 0;
-        let of_cohort = f64::from(cohort.ended);
-        // What ended at other gateways is in the rates, and makes them as sure.
-        let of_all = if self.gateways > 1 { (own.progressed + own.failed) as f64 } else { 0.0 };
-        let ends = of_cohort.max(of_all);
+        let ends = f64::from(cohort.ended);
         if arm == Arm::Base {
             self.base_pace = self.base_pace.min(own.seconds / ends);
         }
@@ -347,8 +323,8 @@ impl Trial {
         let log_useful = log_useful(&self.weights, &self.unmoved(&rates, begin, meters, now));
         let before = self.windows.iter().rev().find(|done| done.arm == arm);
         let same_arm_difference = before.map(|before| log_useful - before.log_useful);
-        let mean = cohort.service_seconds / of_cohort;
-        let variation = (cohort.service_squares / of_cohort / (mean * mean) - 1.0).max(0.0);
+        let mean = cohort.service_seconds / ends;
+        let variation = (cohort.service_squares / ends / (mean * mean) - 1.0).max(0.0);
         self.windows.push(MeasuredWindow { arm, log_useful, log_done, ends });
         WindowEnd::Window(Window { arm, ends, rates, variation, same_arm_difference })
     }
@@ -374,13 +350,7 @@ impl Trial {
             // The limit is not what is slow: too few requests come.
             return None;
         }
-        let asked_for = if self.gateways > 1 {
-            let done = meters[own].since(&readings[own], now).progressed as usize;
-            done.max(cohort_of(self.probe))
-        } else {
-            (*taken).max(self.cohort_size)
-        };
-        let expected = self.base_pace * asked_for as f64;
+        let expected = self.base_pace * (*taken).max(self.cohort_size) as f64;
         if self.next_arm() != Arm::Probe || now.secs_since(*begin) <= FUTILE * expected {
             return None;
         }
@@ -518,11 +488,6 @@ impl TrialResult {
             None
         }
     }
-}
-
-/// Returns of how many requests a window at `limit` consists, at all gateways together.
-fn cohort_of(limit: u32) -> usize {
-    (2 * limit as usize).clamp(COHORT_MIN, COHORT_MAX)
 }
 
 /// Returns ln U of formula (2). Nothing done at all is a very small number, not minus infinity.

@@ -137,14 +137,11 @@ impl Gate {
             self.law.set_capped(id, !route.is_learner || self.services.is_capped(id));
             if !route.is_learner && route.limit > 0 && self.routes[id.index()].mode.fixed().is_none() {
                 self.law.set_limit(id, route.limit);
-                if route.is_settled {
-                    self.law.set_found(id);
-                }
             }
         }
         let unheard = shared.routes.iter_mut().zip(unheard).filter(|(_, unheard)| *unheard);
         unheard.for_each(|(route, _)| *route = None);
-        self.law.set_elsewhere(part.gateways, shared.in_flight_elsewhere);
+        self.law.set_elsewhere(shared.in_flight_elsewhere);
         self.visits.divide_among(part.gateways);
         self.shared = Some(shared);
         for kind in &part.kinds {

@@ -133,7 +133,7 @@ fn noise_is_taken_for_much_worse_as_rarely_as_the_document_says() {
 fn a_window_that_is_not_worth_its_end_has_the_error_of_any_other() {
     let mut meter = Meter::new(Instant::ORIGIN);
     let mut trial = Trial::new(Instant::ORIGIN, ROUTE, BASE, PROBE, vec![1.0], vec![0.0]);
-    trial.open(Instant::ORIGIN, std::iter::empty(), BASE, 1);
+    trial.open(Instant::ORIGIN, std::iter::empty(), BASE);
     meter.load(Instant::ORIGIN, 10, 100);
     let start = |trial: &mut Trial, now, ids: std::ops::Range<u64>, meter: &Meter| {
         ids.for_each(|id| {
@@ -145,7 +145,7 @@ fn a_window_that_is_not_worth_its_end_has_the_error_of_any_other() {
     (0..10).for_each(|_| meter.end(1.0, true));
     assert_eq!((0..10).filter(|id| trial.on_end(now, RequestId(*id), 1.0)).count(), 1);
     trial.close(now, std::iter::empty(), std::slice::from_ref(&meter));
-    trial.open(now, std::iter::empty(), PROBE, 1);
+    trial.open(now, std::iter::empty(), PROBE);
     start(&mut trial, now, 10..22, &meter);
     let futile = |after: f64| trial.futile(now + seconds(after), std::slice::from_ref(&meter), NOISE, 1.0);
     assert!(futile(2.3).is_none(), "twelve take 1.2 s at the pace of the base");
