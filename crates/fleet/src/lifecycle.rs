@@ -301,10 +301,8 @@ impl Lifecycle {
         }
         // One that drains is parked when it is done, or comes back.
         present += self.nodes.iter().filter(|node| node.state == Draining && !node.is_down).count();
-        // Those that could not be ended cost as much as any other; but a site without any node is worse
-        // than one beyond.
-        let (most, stuck) = (self.params.most as usize, self.stuck());
-        let room = most.saturating_sub(stuck).max(usize::from(present == 0 && stuck <= most));
+        // Those that could not be ended cost as much as any other.
+        let room = (self.params.most as usize).saturating_sub(self.stuck());
         self.due = None;
         while present < kept.min(room) {
             if let Some(due) = self.back_off(now) {
