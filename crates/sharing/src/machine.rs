@@ -431,14 +431,9 @@ impl Sharing {
         let there: Vec<(GatewayId, &KindRecord)> =
             self.members.iter().filter_map(|(id, member)| Some((*id, member.record.kind(key)?))).collect();
         // The guess of one that has just started is for those who have nothing better.
-        // Who learns the limits sets the pace, too: that changes seldom.
-        let among = |is_candidate: &dyn Fn(&(GatewayId, &KindRecord)) -> bool| {
-            learner(key, there.iter().filter(|one| is_candidate(one)).map(|(id, _)| *id))
-        };
-        let learns = |id: &GatewayId| self.members.get(id).is_some_and(|member| member.record.learns);
-        let learner = among(&|(id, kind)| !kind.report.is_cold && learns(id))
-            .or_else(|| among(&|(_, kind)| !kind.report.is_cold))
-            .or_else(|| among(&|_| true));
+        let is_warm = |(_, kind): &&(GatewayId, &KindRecord)| !kind.report.is_cold;
+        let learner = learner(key, there.iter().filter(is_warm).map(|(id, _)| *id))
+            .or_else(|| learner(key, there.iter().map(|(id, _)| *id)));
         let learned = there.iter().find(|(id, _)| Some(*id) == learner && *id != me);
         let pace =
             learned.map(|(_, kind)| (kind.report.rate, kind.report.depth)).filter(|(rate, _)| *rate > 0.0);
