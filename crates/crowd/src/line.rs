@@ -167,9 +167,7 @@ impl Waiting {
         });
         Waiting {
             began: now,
-            gives_up: policy
-                .patience
-                .map(|mean| now + suimon_model::seconds(rng.exponential(mean.as_secs_f64()))),
+            gives_up: policy.gives_up_at(now, rng),
             away,
             seen: LineWait {
                 who,

@@ -394,12 +394,13 @@ impl<'a> World<'a> {
             self.result.drawn.extend(drawn.map(|position| (user.sent, position.number)));
             user.position = wait.position.map(|position| (position, now));
         }
+        let mut in_line = |again_after| user.visitor.in_line(now, again_after, &mut user.rng);
         let answer = match wait.standing {
-            PositionStatus::Called(_) => Answer::InLine { again_after: CALLED_AGAIN },
+            PositionStatus::Called(_) => in_line(CALLED_AGAIN),
             PositionStatus::Waiting(left)
             | PositionStatus::Opening(_, left)
             | PositionStatus::Paused(left)
-            | PositionStatus::ApplicationDown(left) => Answer::InLine { again_after: left.poll_after },
+            | PositionStatus::ApplicationDown(left) => in_line(left.poll_after),
             PositionStatus::Closed => Answer::Refused { retry_after: None },
         };
         self.answered(now, owner, answer);

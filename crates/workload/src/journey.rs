@@ -220,6 +220,13 @@ pub struct InLine {
     pub forge: Forge,
 }
 
+impl InLine {
+    /// Returns when a visitor who begins to wait at `now` gives up; `None`: never.
+    pub fn gives_up_at(&self, now: Instant, rng: &mut Rng) -> Option<Instant> {
+        self.patience.map(|mean| now + suimon_model::seconds(rng.exponential(mean.as_secs_f64())))
+    }
+}
+
 /// Visitors who get many tickets and wait with several of them until the first is admitted.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Farm {

@@ -115,6 +115,8 @@ pub struct Visitor {
     asked_at: Instant,
     retries: u32,
     refusals_in_a_row: u32,
+    /// Since it waits in line: when it gives up, if ever.
+    leaves_line: Option<Option<Instant>>,
     entered: bool,
     failed_inside: bool,
 }
@@ -134,6 +136,7 @@ impl Visitor {
             asked_at: at,
             retries: 0,
             refusals_in_a_row: 0,
+            leaves_line: None,
             entered: false,
             failed_inside: false,
         };
@@ -188,6 +191,17 @@ impl Visitor {
             self.failed_inside = true;
         }
         turn
+    }
+
+    /// Returns what a visitor does who is shown a place in line and told to ask `again_after`: it
+    /// waits, or leaves if its patience in line ends before that.
+    pub fn in_line(&mut self, now: Instant, again_after: Duration, rng: &mut Rng) -> StepOutcome {
+        let policy = &self.journey.in_line;
+        let leaves = *self.leaves_line.get_or_insert_with(|| policy.gives_up_at(now, rng));
+        match leaves {
+            Some(leaves) if leaves <= now + again_after => StepOutcome::LeftLine,
+            _ => StepOutcome::InLine { again_after },
+        }
     }
 
     /// Returns the step being asked for, or the next one.

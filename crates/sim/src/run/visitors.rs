@@ -140,13 +140,15 @@ impl Run<'_> {
             return Ok(());
         }
         let owner = self.owners.remove(&wait.request).ok_or("nobody's request waits in line")?;
-        self.users[owner].as_mut().expect("a request has its user until it ends").position = wait.position;
+        let user = self.users[owner].as_mut().expect("a request has its user until it ends");
+        user.position = wait.position;
+        let mut in_line = |again_after| user.visitor.in_line(now, again_after, &mut user.rng);
         let answer = match wait.standing {
-            PositionStatus::Called(_) => Answer::InLine { again_after: CALLED_AGAIN },
+            PositionStatus::Called(_) => in_line(CALLED_AGAIN),
             PositionStatus::Waiting(left)
             | PositionStatus::Opening(_, left)
             | PositionStatus::Paused(left)
-            | PositionStatus::ApplicationDown(left) => Answer::InLine { again_after: left.poll_after },
+            | PositionStatus::ApplicationDown(left) => in_line(left.poll_after),
             PositionStatus::Closed => Answer::Refused { retry_after: None },
         };
         self.answered(now, owner, answer);
