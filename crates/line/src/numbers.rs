@@ -404,15 +404,29 @@ impl Numbers {
 
     /// Returns how many of those called whose numbers are before `number` are at the gate or
     /// expected there: those who were there recently, those who were recently called and have
-    /// polled since, and of the others called recently the share that comes. Most of those called
-    /// before who are not at the gate have gone, or are in no haste.
+    /// polled since, and of the others called recently those who are still to come. Most of those
+    /// called before who are not at the gate have gone, or are in no haste.
     pub(crate) fn expected(&self, number: u64) -> f64 {
         let end = number.min(self.called);
         let at_the_gate = self.presence.checked_in(self.presence.first(), end);
         let on_the_way = self.presence.on_the_way(self.late, end);
-        let known = on_the_way + self.presence.checked_in(self.late, end);
+        (at_the_gate + on_the_way) as f64 + self.still_to_come() * self.unheard(end) as f64
+    }
+
+    /// Returns how many of those called recently, before `end`, have not been heard of since.
+    fn unheard(&self, end: u64) -> u64 {
+        let known = self.presence.on_the_way(self.late, end) + self.presence.checked_in(self.late, end);
         let all = self.expected_before(end).saturating_sub(self.expected_before(self.late));
-        (at_the_gate + on_the_way) as f64 + self.show() * all.saturating_sub(known) as f64
+        all.saturating_sub(known)
+    }
+
+    /// Returns the share of those called recently and not heard of since that is still to come, 0 to
+    /// 1. Of all who were called recently a share never comes; the longer ago the call, the more of
+    /// those who are not heard of are these.
+    fn still_to_come(&self) -> f64 {
+        let unheard = self.unheard(self.called) as f64;
+        let gone = (1.0 - self.show()) * (self.asked - self.asked_late) as f64;
+        if unheard > 0.0 { (1.0 - gone / unheard).max(0.0) } else { 0.0 }
     }
 
     /// Returns how many are there who were not called.

@@ -2,6 +2,7 @@
 //! happens when a gateway or the engine is lost.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use suimon_model::{Instant, seconds};
 use suimon_settings::scenario;
@@ -92,6 +93,27 @@ fn several_gateways_start_as_fast_as_one() {
         for second in 10..=SECONDS {
             let share = begun(&several, second) / begun(&one, second);
             assert!(share >= 0.9, "{count} gateways, {second} s after the start: {share:.3} of one's");
+        }
+    }
+}
+
+/// Many of those who are called are gone by then.
+#[test]
+fn a_line_that_people_leave_fills_several_gateways_as_it_fills_one() {
+    let mut site = with_line("_pages");
+    (site.warm_up, site.measure) = (Duration::from_secs(40), Duration::from_secs(160));
+    for patience in [10, 20, 120] {
+        for kind in &mut site.workload.kinds {
+            Arc::make_mut(kind).in_line.patience = Some(Duration::from_secs(patience));
+        }
+        let one = mean(&runs(&site, 1), GatewaysResult::begun_per_second);
+        for count in [2, 4] {
+            let several = mean(&runs(&site, count), GatewaysResult::begun_per_second);
+            let share = several / one;
+            assert!(
+                (share - 1.0).abs() <= 0.03,
+                "{count} gateways, patience {patience} s: {share:.3} of one's"
+            );
         }
     }
 }

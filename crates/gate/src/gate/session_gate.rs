@@ -232,7 +232,13 @@ impl Gate {
     /// begin. Shortly after an outage few are called on purpose, and nothing is left over.
     fn is_left_over(&mut self, now: Instant, kind_id: KindId, id: RequestId, position: Position) -> bool {
         let kind = &self.kinds[kind_id.index()];
-        if !kind.admits() || !kind.held.is_empty() || kind.waiting_elsewhere() > 0 || kind.is_returning() {
+        if !kind.admits() || !kind.held.is_empty() || kind.is_returning() {
+            return false;
+        }
+        // What nobody uses here goes to those who wait elsewhere, as portions follow demand; unless
+        // many of those have gone, too, and would be waited for in vain at each gateway.
+        let line = kind.line.as_ref();
+        if kind.waiting_elsewhere() > 0 && !line.is_some_and(|line| line.many_have_gone(position.lane)) {
             return false;
         }
         if self.may_admit(now, kind_id, id) != AdmissionDecision::Now {

@@ -97,6 +97,35 @@ fn whoever_was_heard_of_once_only_is_called_past_but_keeps_the_place() {
     assert!(line.contact(second(20.0), dead[999]).is_called(), "a late return enters at the head");
 }
 
+/// Those who have gone are called past as fast as they come to stand at the head, however many they are.
+#[test]
+fn as_many_enter_as_may_where_most_of_those_called_have_gone() {
+    const RATE: f64 = 4.0;
+    let mut line = line();
+    let places = draw(&mut line, 6000);
+    // All poll, so that they count as there; of five only one goes on.
+    places.iter().for_each(|position| _ = line.contact(second(1.0), *position));
+    let mut entered = 0;
+    for quarter in 4..=400_u32 {
+        let now = f64::from(quarter) / 4.0;
+        line.tick(second(now), Some(RATE), HOLD);
+        if quarter % 8 == 0 {
+            // Who is called is at the gate two seconds later, and begins at the pace of all.
+            let alive = places.iter().step_by(5).skip(entered);
+            let coming: Vec<Position> = alive.copied().take((2.0 * RATE) as usize).collect();
+            for position in coming {
+                if line.contact(second(now), position).is_called() {
+                    line.check_in(second(now), position);
+                    assert!(line.claimed(position));
+                    entered += 1;
+                }
+            }
+        }
+    }
+    // The first are called at the pace of a line that nobody has left.
+    assert!(entered as f64 >= 0.9 * RATE * 70.0, "{entered} of {} in 100 s", RATE * 100.0);
+}
+
 #[test]
 fn absence_stops_being_counted_and_loses_nothing() {
     let mut line = line();
