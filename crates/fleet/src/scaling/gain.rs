@@ -49,12 +49,12 @@ pub(super) struct Gain {
     calm_until: Option<Instant>,
 }
 
-/// More nodes than before, whose gain is not known yet.
+/// More nodes than before, whose gain is not known yet; while none of them serves, as it is now.
 #[derive(Clone, Copy, Debug)]
 struct Trial {
     nodes: u32,
     rate: f64,
-    /// Since when all serve.
+    /// Since when some serve that were not there before, and none starts.
     serving: Option<Instant>,
 }
 
@@ -71,9 +71,10 @@ impl Gain {
         if sample.starting > 0 {
             return None;
         }
-        // None has come yet: a start has failed, and it is tried again.
+        // None has come yet, as a start has failed and is tried again; or it has gone before it was judged.
+        // What it is compared with is what these serve now.
         if sample.serving <= trial.nodes {
-            trial.serving = None;
+            *trial = Trial { nodes: sample.serving, rate: self.rate, serving: None };
             return None;
         }
         let since = now.secs_since(*trial.serving.get_or_insert(now));
@@ -110,5 +111,70 @@ impl Gain {
     pub(super) fn handle_order(&mut self, nodes: u32) {
         // More that are ordered while others start are of the same trial.
         self.trial.get_or_insert(Trial { nodes, rate: self.rate, serving: None });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use suimon_model::seconds;
+
+    struct Play {
+        gain: Gain,
+        now: Instant,
+    }
+
+    impl Play {
+        /// So many seconds with so many nodes, which answer `answered` requests per second; they are full, and more
+        /// wait, or hardly used. Returns to how many nodes to go back, if so.
+        fn look(&mut self, seconds_long: u32, serving: u32, answered: u64, is_full: bool) -> Option<u32> {
+            let sample = ScalingSample {
+                serving,
+                answered,
+                work_s: f64::from(serving),
+                requests: 8,
+                by_fullness: is_full,
+                is_held: is_full,
+                ..ScalingSample::default()
+            };
+            let mut back = None;
+            for _ in 0..seconds_long {
+                self.now += seconds(1.0);
+                back = back.or(self.gain.look(self.now, 1.0, &sample));
+            }
+            back
+        }
+    }
+
+    fn full_node() -> Play {
+        let mut play = Play { gain: Gain::default(), now: Instant::ORIGIN };
+        assert_eq!(play.look(60, 1, 10, true), None);
+        play.gain.handle_order(1);
+        play
+    }
+
+    #[test]
+    fn nodes_that_serve_no_more_are_given_back() {
+        assert_eq!(full_node().look(120, 2, 10, true), Some(1));
+        assert_eq!(full_node().look(120, 2, 18, true), None);
+    }
+
+    #[test]
+    fn a_rush_that_was_over_before_it_was_judged_does_not_judge_the_next() {
+        let mut play = full_node();
+        assert_eq!(play.look(5, 2, 15, true), None, "it is over soon");
+        assert_eq!(play.look(15, 2, 3, false), None);
+        assert_eq!(play.look(3600, 1, 3, false), None);
+        assert_eq!(play.look(120, 1, 5, true), None, "the next one is for longer pages");
+        play.gain.handle_order(1);
+        assert_eq!(play.look(120, 2, 10, true), None, "two nodes do twice what one did");
+    }
+
+    #[test]
+    fn a_start_that_failed_is_judged_by_what_was_served_before_the_one_that_came() {
+        let mut play = full_node();
+        assert_eq!(play.look(300, 1, 5, true), None, "none has come, and pages are longer now");
+        play.gain.handle_order(1);
+        assert_eq!(play.look(120, 2, 10, true), None);
     }
 }
