@@ -131,6 +131,8 @@ pub struct Numbers {
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Lost {
     since: Instant,
+    /// Since 1970, seconds.
+    unix: u64,
     /// The first number of the second in which that was, and its own cell of each.
     base: u64,
     cell: u64,
@@ -156,9 +158,12 @@ impl Numbers {
         let least = if self.highest == 0 { first_of(unix) } else { self.highest };
         match self.lost {
             // It has left its block, and others that it has not heard of since may have drawn from
-            // their cells until now, in the second that has begun.
-            Some(_) => {
-                Some(Wanted { count: enough, heard: self.heard, least: least.max(first_of(unix + 1)) })
+            // their cells until now, in the second that has begun: from those of the clock, or
+            // beyond where numbers were ahead of it.
+            Some(lost) => {
+                let passed = unix.saturating_sub(lost.unix) + 1;
+                let cells = first_of(unix + 1).max(lost.base + passed * PER_SECOND);
+                Some(Wanted { count: enough, heard: self.heard, least: least.max(cells) })
             }
             None => (is_behind || is_low).then_some(Wanted { count: enough, heard: self.heard, least }),
         }
@@ -185,7 +190,7 @@ impl Numbers {
         // asked for one more block meanwhile.
         let next = (self.highest + BLOCK_MAX).div_ceil(PER_SECOND) * PER_SECOND;
         let base = if self.highest == 0 { first_of(unix) } else { first_of(unix).max(next) };
-        Lost { since, base, cell: cell_of(me, members) }
+        Lost { since, unix, base, cell: cell_of(me, members) }
     }
 
     /// Returns what may be drawn from `now` on, `unix` seconds after 1970.
