@@ -459,6 +459,21 @@ pub struct RouteView {
     pub counts: Counts,
     /// Of the refused, those that were shown a place in line.
     pub placed: u64,
+    /// What the other gateways before the same application have of it, if several share.
+    pub elsewhere: Elsewhere,
+}
+
+/// Requests of a route at the other gateways before the same application.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Elsewhere {
+    /// In the application.
+    pub in_flight: u64,
+    /// Waiting.
+    pub waiting: u64,
+    /// Ended since this gateway shares, ...
+    pub ended: u64,
+    /// ... and of these, those that were answered.
+    pub answered: u64,
 }
 
 /// What a session gate does with the next newcomer.
@@ -552,6 +567,8 @@ pub struct KindView {
     pub refused: u64,
     /// The line, if the kind has one.
     pub line: Option<suimon_line::View>,
+    /// Newcomers who wait at the other gateways, or were called there and are expected.
+    pub newcomers_elsewhere: f64,
 }
 
 /// Conservation: `offered = completed + failed + abandoned + refused + waiting + in flight +

@@ -1,4 +1,5 @@
-//! What is asked of the application's nodes, out of what the gate shows.
+//! What is asked of the application's nodes, out of what the gate shows: by the visitors of all gateways that
+//! share the application.
 //!
 //! Routes count by the requests that they have in the application, as those are the work that is done: a page
 //! that is slow and full alone says little, and one that most requests are at says most. Only limits that a law
@@ -16,13 +17,17 @@ impl Snapshot {
         // Others go to a pool of workers.
         let routes: Vec<&RouteView> = self.routes.iter().filter(|route| route.pool == PoolId(0)).collect();
         let counts = || routes.iter().map(|route| &route.counts);
+        let elsewhere = || routes.iter().map(|route| route.elsewhere);
         let behind_limits = routes.iter().filter(|route| route.mode.fixed().is_none());
         Asked {
-            begun: counts().map(|counts| counts.offered - counts.refused).sum(),
-            ended: counts().map(|counts| counts.completed + counts.failed + counts.abandoned).sum(),
-            answered: counts().map(|counts| counts.completed + counts.failed).sum(),
-            in_flight: routes.iter().map(|route| route.in_flight as u64).sum(),
-            waiting: behind_limits.map(|route| route.waiting as u64).sum(),
+            begun: counts().map(|counts| counts.offered - counts.refused).sum::<u64>()
+                + elsewhere().map(|there| there.ended + there.in_flight).sum::<u64>(),
+            ended: counts().map(|counts| counts.completed + counts.failed + counts.abandoned).sum::<u64>()
+                + elsewhere().map(|there| there.ended).sum::<u64>(),
+            answered: counts().map(|counts| counts.completed + counts.failed).sum::<u64>()
+                + elsewhere().map(|there| there.answered).sum::<u64>(),
+            in_flight: routes.iter().map(|route| route.in_flight_of_all()).sum(),
+            waiting: behind_limits.map(|route| route.waiting as u64 + route.elsewhere.waiting).sum(),
             newcomers: self.kinds.iter().map(newcomers).collect(),
             fullness: fullness(&routes, |_| true),
             fullness_found: fullness(&routes, |route| route.is_found),
@@ -37,13 +42,21 @@ fn newcomers(kind: &KindView) -> f64 {
     if is_stopped || kind.gate_state == GateState::Full {
         return 0.0;
     }
-    kind.waiting as f64 + kind.line.as_ref().map_or(0.0, |line| (line.uncalled + line.expected) as f64)
+    let in_line = kind.line.as_ref().map_or(0.0, |line| (line.uncalled + line.expected) as f64);
+    kind.waiting as f64 + in_line + kind.newcomers_elsewhere
+}
+
+impl RouteView {
+    /// Returns requests in the application, those of other gateways among them.
+    fn in_flight_of_all(&self) -> u64 {
+        self.in_flight as u64 + self.elsewhere.in_flight
+    }
 }
 
 fn fullness(routes: &[&RouteView], is_meant: impl Fn(&RouteView) -> bool) -> Option<Fullness> {
     let (mut meant, mut full, mut all, mut has_limit) = (0.0, 0.0, 0.0, false);
     for route in routes {
-        let in_flight = route.in_flight as f64;
+        let in_flight = route.in_flight_of_all() as f64;
         all += in_flight;
         if let (RouteMode::Enforce, Some(limit @ 1..), true) = (route.mode, route.limit, is_meant(route)) {
             has_limit = true;

@@ -621,6 +621,10 @@ impl Gate {
             service_seconds: route.view_service,
             counts: route.counts,
             placed: route.placed,
+            elsewhere: self
+                .shared
+                .as_ref()
+                .map_or_else(Default::default, |shared| shared.elsewhere(RouteId(index as u32))),
         };
         let kind_view = |kind: &KindGate| {
             let (ends, is_shut) = (self.sessions.ends(kind.id), self.draining);
@@ -647,11 +651,12 @@ impl Gate {
     }
 
     /// Returns whether the law has found the limit of a route, and only tries others beside it, or at least knows
-    /// that more is too much.
+    /// that more is too much; where another gateway learns it, whether that one has.
     fn is_found(&self, now: Instant, route: RouteId) -> bool {
         let law = &self.law;
+        let here = || law.is_settled(route) || law.probing() == Some(route) || law.is_bounded(now, route);
         self.routes[route.index()].mode == RouteMode::Enforce
-            && (law.is_settled(route) || law.probing() == Some(route) || law.is_bounded(now, route))
+            && self.shared.as_ref().and_then(|shared| shared.is_settled(route)).unwrap_or_else(here)
     }
 
     fn refuse(&mut self, now: Instant, id: RequestId, reason: Reason, kind: Option<KindId>) {

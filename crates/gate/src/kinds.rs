@@ -282,6 +282,13 @@ impl KindGate {
         self.line.as_ref().is_none_or(|line| line.waiting() == 0 && self.waiting_elsewhere() == 0)
     }
 
+    /// Returns how many wait at other gateways, or were called there and are expected.
+    fn newcomers_elsewhere(&self) -> f64 {
+        let Some(part) = &self.shared else { return 0.0 };
+        let expected: f64 = part.lanes_elsewhere.iter().map(|lane| lane.expected).sum();
+        f64::from(part.waiting_elsewhere) + expected
+    }
+
     /// Returns how many wait at other gateways.
     pub(crate) fn waiting_elsewhere(&self) -> usize {
         self.shared.as_ref().map_or(0, |shared| shared.waiting_elsewhere as usize)
@@ -515,6 +522,7 @@ impl KindGate {
             patience_source: self.patience_source(),
             refused: self.refused,
             line: self.line.as_ref().map(Line::view),
+            newcomers_elsewhere: self.newcomers_elsewhere(),
         }
     }
 }

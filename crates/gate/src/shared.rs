@@ -1,5 +1,6 @@
 //! What a gate knows of the others before the same application.
 
+use crate::api::Elsewhere;
 use suimon_control::SharedInputs;
 use suimon_model::RouteId;
 use suimon_sharing::{Ended, KindPart, RoutePart, split};
@@ -17,8 +18,10 @@ pub(crate) struct Shared {
     /// By route: visits that sessions of others still have to make.
     pub(crate) remaining: Vec<f64>,
     pub(crate) in_flight_elsewhere: u64,
-    /// By route, what ended here.
+    /// By route, what ended here, ...
     pub(crate) ended: Vec<Ended>,
+    /// ... and what has ended elsewhere since this gateway shares: all, and what was answered.
+    pub(crate) ended_elsewhere: Vec<(u64, u64)>,
 }
 
 impl Shared {
@@ -35,6 +38,13 @@ impl Shared {
         let used = in_flight as u64 + u64::from(part.in_flight_elsewhere);
         let slots = part.slots as usize;
         in_flight < slots || (in_flight == slots && part.may_borrow && split::lent(part.limit, used))
+    }
+
+    /// Returns what others have of `route`, and have had.
+    pub(crate) fn elsewhere(&self, route: RouteId) -> Elsewhere {
+        let (in_flight, waiting) = self.load_elsewhere(route);
+        let (ended, answered) = self.ended_elsewhere.get(route.index()).copied().unwrap_or_default();
+        Elsewhere { in_flight: in_flight as u64, waiting: waiting as u64, ended, answered }
     }
 
     pub(crate) fn load_elsewhere(&self, route: RouteId) -> (usize, usize) {

@@ -2,6 +2,7 @@
 
 use crate::faults::Faults;
 use crate::read::Values;
+use suimon_params::nodes::ProviderParams;
 use suimon_params::{Params, SharingParams};
 
 /// Returns what is shared with other gateways, if an engine is named.
@@ -23,6 +24,18 @@ pub(crate) fn check(proxy: &Params, faults: &mut Faults) {
         faults.missing(
             "lease.keys",
             "sharing.engine is given, and every gateway needs a file with the same keys: a lease of one is good at all",
+        );
+    }
+    let starter = proxy.nodes.as_ref().and_then(|nodes| match nodes.provider {
+        ProviderParams::Processes(_) => Some("processes"),
+        ProviderParams::Command(_) => Some("command"),
+        ProviderParams::Observe | ProviderParams::Kubernetes(_) => None,
+    });
+    if let Some(provider) = starter {
+        faults.value(
+            "nodes.provider",
+            format!("\"{provider}\""),
+            "must be kubernetes, keda or observe where sharing.engine is given: each gateway would start nodes of its own",
         );
     }
     if let Some(recording) = &proxy.record {
@@ -48,6 +61,21 @@ mod tests {
             Settings::parse("test.toml", text).expect("it is right").proxy.sharing.expect("an engine");
         assert_eq!((sharing.engine.as_str(), sharing.group.as_str()), ("redis://db", "suimon"));
         assert_eq!((sharing.gateways, sharing.period.as_millis()), (2, 200));
+    }
+
+    #[test]
+    fn gateways_that_share_do_not_each_start_nodes() {
+        let of = |nodes: &str| {
+            let text = format!(
+                "[sharing]\nengine = \"redis://db\"\n[lease]\nkeys = \"/etc/suimon/keys\"\n[nodes]\n{nodes}"
+            );
+            Settings::of_file("test.toml", &text).err().map_or_else(String::new, |faults| faults.to_string())
+        };
+        for provider in ["processes", "command"] {
+            let faults = of(&format!("provider = \"{provider}\"\ncommand = [\"app\", \"{{port}}\"]"));
+            assert!(faults.contains("nodes.provider") && faults.contains("of its own"), "{faults}");
+        }
+        assert_eq!(of("provider = \"observe\""), "");
     }
 
     #[test]

@@ -116,6 +116,7 @@ impl Gate {
         let mut unheard = vec![true; self.routes.len()];
         shared.routes.resize(self.routes.len(), None);
         shared.unmeasured.resize(self.routes.len(), false);
+        shared.ended_elsewhere.resize(self.routes.len(), (0, 0));
         shared.remaining.clear();
         shared.remaining.resize(self.routes.len(), 0.0);
         for route in &part.routes {
@@ -127,6 +128,9 @@ impl Gate {
                 *capacity = Capacity::new(now, meter);
             }
             shared.remaining[id.index()] = route.remaining_elsewhere;
+            let (ended, answered) = &mut shared.ended_elsewhere[id.index()];
+            *ended += route.ended_elsewhere.progressed + route.ended_elsewhere.failed;
+            *answered += route.ended_elsewhere.answered;
             self.meters[id.index()].end_elsewhere(&EndedElsewhere {
                 progressed: route.ended_elsewhere.progressed,
                 failed: route.ended_elsewhere.failed,

@@ -23,6 +23,7 @@ mod patience;
 mod queues;
 mod renewed;
 mod services;
+mod shared;
 mod words;
 mod workers;
 

@@ -24,6 +24,7 @@ pub(super) fn show_as_one(routes: &mut [RouteView]) {
             service_seconds,
             counts: Counts { offered, completed, failed, abandoned, refused },
             placed,
+            elsewhere,
         } = share;
         all.limit = all.limit.zip(*limit).map(|(all, own)| all + own);
         all.in_flight += *in_flight;
@@ -38,6 +39,10 @@ pub(super) fn show_as_one(routes: &mut [RouteView]) {
         all.counts.abandoned += *abandoned;
         all.counts.refused += *refused;
         all.placed += *placed;
+        all.elsewhere.in_flight += elsewhere.in_flight;
+        all.elsewhere.waiting += elsewhere.waiting;
+        all.elsewhere.ended += elsewhere.ended;
+        all.elsewhere.answered += elsewhere.answered;
     }
     if all.rate > 0.0 {
         all.service_seconds = busy_seconds / all.rate;
