@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use suimon_crowd::{LineReport, Report};
+use suimon_crowd::Report;
 use suimon_process::{Signal, free_address};
 
 use crate::claims::{self, Claim};
@@ -103,8 +103,6 @@ struct Run {
     /// Places drawn and asked for at both gateways, where something goes wrong.
     places: Vec<Place>,
     kept: Option<Kept>,
-    /// What visitors saw of the line, gateway by gateway.
-    lines: Vec<Option<LineReport>>,
 }
 
 /// Sessions of all gateways, per second.
@@ -325,7 +323,6 @@ fn play(common: &Common, times: Times, count: usize, fault: Fault) -> Result<Run
         seconds,
         kept: (fault != Fault::None).then(|| Kept::of(&places, fault_at as f64)),
         places,
-        lines: reports.into_iter().map(|report| report.line).collect(),
     })
 }
 
