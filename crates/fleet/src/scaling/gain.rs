@@ -49,9 +49,11 @@ pub(super) struct Gain {
     calm_until: Option<Instant>,
 }
 
-/// More nodes than before, whose gain is not known yet; while none of them serves, as it is now.
+/// More nodes than before, whose gain is not known yet.
 #[derive(Clone, Copy, Debug)]
 struct Trial {
+    /// The nodes before, and what they answered per second in the last seconds in which there were no
+    /// more.
     nodes: u32,
     rate: f64,
     /// Since when some serve that were not there before, and none starts.
@@ -68,13 +70,14 @@ impl Gain {
         self.rate += share * (sample.answered as f64 / passed - self.rate);
         self.filled += share * (sample.work_s / passed - self.filled);
         let trial = self.trial.as_mut()?;
-        if sample.starting > 0 {
+        // None has come yet, or none is there any more: what is compared with is what these serve.
+        if sample.serving <= trial.nodes {
+            trial.nodes = sample.serving;
+            trial.rate += (1.0 - kept) * (self.rate - trial.rate);
+            trial.serving = None;
             return None;
         }
-        // None has come yet, as a start has failed and is tried again; or it has gone before it was judged.
-        // What it is compared with is what these serve now.
-        if sample.serving <= trial.nodes {
-            *trial = Trial { nodes: sample.serving, rate: self.rate, serving: None };
+        if sample.starting > 0 {
             return None;
         }
         let since = now.secs_since(*trial.serving.get_or_insert(now));
@@ -128,8 +131,20 @@ mod tests {
         /// So many seconds with so many nodes, which answer `answered` requests per second; they are full, and more
         /// wait, or hardly used. Returns to how many nodes to go back, if so.
         fn look(&mut self, seconds_long: u32, serving: u32, answered: u64, is_full: bool) -> Option<u32> {
+            self.look_while(0, seconds_long, serving, answered, is_full)
+        }
+
+        fn look_while(
+            &mut self,
+            starting: u32,
+            seconds_long: u32,
+            serving: u32,
+            answered: u64,
+            is_full: bool,
+        ) -> Option<u32> {
             let sample = ScalingSample {
                 serving,
+                starting,
                 answered,
                 work_s: f64::from(serving),
                 requests: 8,
@@ -176,5 +191,20 @@ mod tests {
         assert_eq!(play.look(300, 1, 5, true), None, "none has come, and pages are longer now");
         play.gain.handle_order(1);
         assert_eq!(play.look(120, 2, 10, true), None);
+    }
+
+    #[test]
+    fn a_long_start_is_judged_by_what_was_served_at_its_end() {
+        let mut play = full_node();
+        assert_eq!(play.look_while(1, 300, 1, 5, true), None, "pages are longer before the node has come");
+        assert_eq!(play.look(120, 2, 10, true), None, "it has doubled what is served");
+    }
+
+    #[test]
+    fn a_node_that_is_away_for_a_moment_is_judged_by_what_was_served_without_it() {
+        let mut play = full_node();
+        assert_eq!(play.look(25, 2, 18, true), None);
+        assert_eq!(play.look(2, 1, 18, true), None, "what it had is still answered");
+        assert_eq!(play.look(120, 2, 18, true), None);
     }
 }
