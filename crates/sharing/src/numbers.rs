@@ -48,6 +48,9 @@ const BEGIN: u64 = 1_577_836_800;
 /// What a clock says never leads further: a wrong one leaves numbers enough to count on.
 const CLOCK_END: u64 = NUMBERS_END - (1 << 34);
 
+/// Gateways notice that the engine is lost at most so many seconds apart.
+const LOST_APART: u64 = 2;
+
 /// Returns the first number of a second since 1970.
 fn first_of(unix: u64) -> u64 {
     unix.saturating_sub(BEGIN).saturating_mul(PER_SECOND).min(CLOCK_END)
@@ -131,8 +134,6 @@ pub struct Numbers {
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Lost {
     since: Instant,
-    /// Since 1970, seconds.
-    unix: u64,
     /// The first number of the second in which that was, and its own cell of each.
     base: u64,
     cell: u64,
@@ -140,11 +141,12 @@ struct Lost {
 
 impl Numbers {
     /// Returns what to ask for, if anything. `own`: the lane here; `others`: the same elsewhere;
-    /// `unix`: seconds since 1970.
+    /// `unix`: seconds since 1970 at `now`.
     pub fn wanted<'a>(
         &mut self,
         own: &LaneRecord,
         others: impl Iterator<Item = &'a LaneRecord>,
+        now: Instant,
         unix: u64,
     ) -> Option<Wanted> {
         self.drawn = own.next.saturating_sub(self.reported.max(self.block.from));
@@ -161,9 +163,10 @@ impl Numbers {
             // their cells until now, in the second that has begun: from those of the clock, or
             // beyond where numbers were ahead of it.
             Some(lost) => {
-                let passed = unix.saturating_sub(lost.unix) + 1;
-                let cells = first_of(unix + 1).max(lost.base + passed * PER_SECOND);
-                Some(Wanted { count: enough, heard: self.heard, least: least.max(cells) })
+                let passed = now.since(lost.since).as_secs() + 1 + LOST_APART;
+                let cells = lost.base.saturating_add(passed.saturating_mul(PER_SECOND)).min(CLOCK_END);
+                let least = least.max(first_of(unix + 1)).max(cells);
+                Some(Wanted { count: enough, heard: self.heard, least })
             }
             None => (is_behind || is_low).then_some(Wanted { count: enough, heard: self.heard, least }),
         }
@@ -190,7 +193,7 @@ impl Numbers {
         // asked for one more block meanwhile.
         let next = (self.highest + BLOCK_MAX).div_ceil(PER_SECOND) * PER_SECOND;
         let base = if self.highest == 0 { first_of(unix) } else { first_of(unix).max(next) };
-        Lost { since, unix, base, cell: cell_of(me, members) }
+        Lost { since, base, cell: cell_of(me, members) }
     }
 
     /// Returns what may be drawn from `now` on, `unix` seconds after 1970.

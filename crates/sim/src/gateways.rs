@@ -514,7 +514,7 @@ impl<'a> World<'a> {
                 let lane = own.lane as usize;
                 let others = there.sharing.lanes_elsewhere(record.report.key);
                 let others = others.filter(|other| other.lane == own.lane);
-                asks.push((kind, lane, there.numbers[kind][lane].wanted(own, others, unix)));
+                asks.push((kind, lane, there.numbers[kind][lane].wanted(own, others, now, unix)));
             }
         }
         if reaches {

@@ -114,7 +114,7 @@ impl Sharer {
             |kind| key_of_kind.get(kind.index()).copied().unwrap_or(0),
         );
         let record = self.sharing.handle_report(begun, report);
-        let (asks, lanes) = self.asks(&record);
+        let (asks, lanes) = self.asks(begun, &record);
         let reply = match self.breaker.lets_through(begun) {
             true => Some(self.ask(begun, &record, &asks).await),
             false => None,
@@ -160,7 +160,7 @@ impl Sharer {
     }
 
     /// Returns what numbers to ask for, and of which lanes they are.
-    fn asks(&mut self, record: &Record) -> (Vec<Ask>, Vec<(u64, u32)>) {
+    fn asks(&mut self, now: Instant, record: &Record) -> (Vec<Ask>, Vec<(u64, u32)>) {
         let (mut asks, mut lanes) = (vec![], vec![]);
         let unix = u64::from(now_unix());
         for kind in &record.kinds {
@@ -168,7 +168,7 @@ impl Sharer {
             for own in &kind.report.lanes {
                 let numbers = self.numbers.entry((key, own.lane)).or_default();
                 let others = self.sharing.lanes_elsewhere(key).filter(|other| other.lane == own.lane);
-                if let Some(wanted) = numbers.wanted(own, others, unix) {
+                if let Some(wanted) = numbers.wanted(own, others, now, unix) {
                     asks.push(Ask { lane: format!("{key:x}.{}", own.lane), wanted });
                     lanes.push((key, own.lane));
                 }

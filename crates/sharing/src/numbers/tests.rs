@@ -3,6 +3,8 @@ use crate::EXPIRY_PERIODS;
 use proptest::prelude::*;
 use suimon_model::{Duration, seconds};
 
+const SECOND: Duration = Duration::from_secs(1);
+
 fn lane(next: u64) -> LaneRecord {
     LaneRecord { next, ..LaneRecord::default() }
 }
@@ -44,7 +46,7 @@ impl World {
         let unix = self.unix();
         let lanes: Vec<LaneRecord> = self.read[index].iter().map(|next| lane(*next)).collect();
         let others = lanes.iter().enumerate().filter(|(other, _)| *other != index).map(|(_, lane)| lane);
-        let wanted = self.numbers[index].wanted(&lane(self.next[index]), others, unix);
+        let wanted = self.numbers[index].wanted(&lane(self.next[index]), others, self.now, unix);
         if !is_up {
             self.failed[index] += 1;
             if self.failed[index] >= EXPIRY_PERIODS {
@@ -227,15 +229,18 @@ fn one_with_a_block_asks_an_engine_that_lost_its_count_for_what_is_beyond_all_bl
     let mut a = Numbers::default();
     a.handle_block(Block { from: 1000, to: 1064 });
     // Another one has got 1064 to 1127, and has drawn six.
-    let wanted = a.wanted(&lane(1010), [&lane(1070)].into_iter(), BEGIN).expect("it is behind");
+    let wanted =
+        a.wanted(&lane(1010), [&lane(1070)].into_iter(), Instant::ORIGIN, BEGIN).expect("it is behind");
     assert_eq!(wanted.block(1128).from, 1128, "an engine that has lost nothing counts on");
     assert!(wanted.block(0).from >= 1128 && wanted.block(1069).from >= 1128, "{wanted:?}");
     // What it draws from its own cells, the engine never counted.
     let cells = 9_000_000;
-    let wanted = a.wanted(&lane(cells), [&lane(1070)].into_iter(), BEGIN).expect("its block is over");
+    let wanted =
+        a.wanted(&lane(cells), [&lane(1070)].into_iter(), Instant::ORIGIN, BEGIN).expect("its block is over");
     assert_eq!(wanted.block(1128).from, cells);
     a.handle_loss(Instant::ORIGIN, BEGIN, GatewayId(1), &[]);
-    let wanted = a.wanted(&lane(cells), [&lane(1070)].into_iter(), BEGIN).expect("it has no block");
+    let wanted =
+        a.wanted(&lane(cells), [&lane(1070)].into_iter(), Instant::ORIGIN, BEGIN).expect("it has no block");
     assert!(wanted.block(1128).from > cells, "behind all that others may have drawn meanwhile");
     assert!(wanted.block(0).from > cells, "another one goes on beyond");
 }
@@ -252,7 +257,9 @@ fn whoever_is_back_first_draws_behind_what_others_drew_meanwhile() {
     let cells = busy.allotment(minutes, BEGIN + 300, GatewayId(1), &[GatewayId(1), GatewayId(2)]);
     let last = cells.number(1010).expect("there are cells");
     // Nobody drew at the other one, and it is the first that reaches the engine again.
-    let wanted = idle.wanted(&lane(1070), [].into_iter(), BEGIN + 301).expect("it has left its block");
+    let wanted = idle
+        .wanted(&lane(1070), [].into_iter(), minutes + SECOND, BEGIN + 301)
+        .expect("it has left its block");
     for counted in [1128, 0] {
         let block = wanted.block(counted);
         assert!(block.from > last, "{counted}: {block:?} is not behind {last}");
@@ -262,8 +269,17 @@ fn whoever_is_back_first_draws_behind_what_others_drew_meanwhile() {
 #[test]
 fn whatever_a_clock_or_a_record_says_a_ticket_holds_the_number() {
     let mut wrong = Numbers::default();
-    let first = wrong.wanted(&lane(0), [].into_iter(), u64::from(u32::MAX)).expect("it has none").block(0);
-    assert!(first.to + (1 << 33) < NUMBERS_END, "and there are enough to count on: {first:?}");
+    let latest = u64::from(u32::MAX);
+    let first = |numbers: &mut Numbers, now| {
+        let wanted = numbers.wanted(&lane(0), [].into_iter(), now, latest).expect("it has none");
+        let first = wanted.block(0);
+        assert!(first.to + (1 << 33) < NUMBERS_END, "and there are enough to count on: {first:?}");
+    };
+    first(&mut wrong, Instant::ORIGIN);
+    // The clock was wrong when the engine was lost, and is set right meanwhile.
+    let mut set_right = Numbers::default();
+    set_right.handle_loss(Instant::ORIGIN, 0, GatewayId(1), &[]);
+    first(&mut set_right, Instant::ORIGIN + SECOND);
     let lost = wrong.allotment(Instant::ORIGIN, u64::from(u32::MAX), GatewayId(1), &[]);
     assert!(lost.number(0).is_some_and(|number| number < NUMBERS_END));
     assert_eq!(lost.number(NUMBERS_END), None, "there are no more");
@@ -276,19 +292,21 @@ fn whatever_a_clock_or_a_record_says_a_ticket_holds_the_number() {
     assert!(told(NUMBERS_END + 1).is_err() && told(u64::MAX).is_err());
 }
 
-/// Two gateways without the engine, whose blocks are from `ahead` on: ten seconds later one of them, which has drawn
-/// nothing, hears of it again.
+/// Two gateways without the engine, whose blocks are from `ahead` on, and which notice that one second apart: ten
+/// seconds later the second one, which has drawn nothing, hears of it again.
 fn block_after_ten_seconds(ahead: u64, lost_at: u64) -> (u64, Wanted) {
     let ids = [GatewayId(1), GatewayId(2)];
     let (mut busy, mut idle) = (Numbers::default(), Numbers::default());
     busy.handle_block(Block { from: ahead, to: ahead + 64 });
     idle.handle_block(Block { from: ahead + 64, to: ahead + 128 });
-    for (numbers, me) in [(&mut busy, 1), (&mut idle, 2)] {
-        numbers.handle_loss(Instant::ORIGIN, lost_at, GatewayId(me), &ids);
-    }
+    busy.handle_loss(Instant::ORIGIN, lost_at, GatewayId(1), &ids);
+    idle.handle_loss(Instant::ORIGIN + SECOND, lost_at + 1, GatewayId(2), &ids);
     let later = Instant::ORIGIN + Duration::from_secs(10);
     let last = busy.allotment(later, lost_at + 10, GatewayId(1), &ids).number(ahead + 10).expect("cells");
-    (last, idle.wanted(&lane(ahead + 70), [].into_iter(), lost_at + 10).expect("it has left its block"))
+    (
+        last,
+        idle.wanted(&lane(ahead + 70), [].into_iter(), later, lost_at + 10).expect("it has left its block"),
+    )
 }
 
 #[test]
