@@ -567,7 +567,7 @@ pub struct KindView {
     pub refused: u64,
     /// The line, if the kind has one.
     pub line: Option<suimon_line::View>,
-    /// Newcomers who wait at the other gateways, or were called there and are expected.
+    /// Newcomers who wait at the other gateways and would be let in if more could be served.
     pub newcomers_elsewhere: f64,
 }
 

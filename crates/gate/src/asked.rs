@@ -20,8 +20,9 @@ impl Snapshot {
         let elsewhere = || routes.iter().map(|route| route.elsewhere);
         let behind_limits = routes.iter().filter(|route| route.mode.fixed().is_none());
         Asked {
+            // What is let in elsewhere is heard of when it ends.
             begun: counts().map(|counts| counts.offered - counts.refused).sum::<u64>()
-                + elsewhere().map(|there| there.ended + there.in_flight).sum::<u64>(),
+                + elsewhere().map(|there| there.ended).sum::<u64>(),
             ended: counts().map(|counts| counts.completed + counts.failed + counts.abandoned).sum::<u64>()
                 + elsewhere().map(|there| there.ended).sum::<u64>(),
             answered: counts().map(|counts| counts.completed + counts.failed).sum::<u64>()
@@ -40,7 +41,7 @@ impl Snapshot {
 fn newcomers(kind: &KindView) -> f64 {
     let is_stopped = kind.line.as_ref().is_some_and(|line| line.state != LineStatus::Moving);
     if is_stopped || kind.gate_state == GateState::Full {
-        return 0.0;
+        return kind.newcomers_elsewhere;
     }
     let in_line = kind.line.as_ref().map_or(0.0, |line| (line.uncalled + line.expected) as f64);
     kind.waiting as f64 + in_line + kind.newcomers_elsewhere

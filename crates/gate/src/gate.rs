@@ -651,7 +651,7 @@ impl Gate {
     }
 
     /// Returns whether the law has found the limit of a route, and only tries others beside it, or at least knows
-    /// that more is too much; where another gateway learns it, whether that one has.
+    /// that more is too much; where another gateway learns it, whether that one says that it is settled.
     fn is_found(&self, now: Instant, route: RouteId) -> bool {
         let law = &self.law;
         let here = || law.is_settled(route) || law.probing() == Some(route) || law.is_bounded(now, route);

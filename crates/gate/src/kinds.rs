@@ -282,11 +282,16 @@ impl KindGate {
         self.line.as_ref().is_none_or(|line| line.waiting() == 0 && self.waiting_elsewhere() == 0)
     }
 
-    /// Returns how many wait at other gateways, or were called there and are expected.
+    /// Returns how many wait at other gateways to be let in; in a line that moves, those not called and
+    /// those expected.
     fn newcomers_elsewhere(&self) -> f64 {
         let Some(part) = &self.shared else { return 0.0 };
-        let expected: f64 = part.lanes_elsewhere.iter().map(|lane| lane.expected).sum();
-        f64::from(part.waiting_elsewhere) + expected
+        if self.line.is_none() {
+            return f64::from(part.waiting_elsewhere);
+        }
+        let uncalled =
+            |lane: &suimon_sharing::LaneRecord| lane.people.last().map_or(0, |(_, people)| *people);
+        part.lanes_elsewhere.iter().map(|lane| uncalled(lane) as f64 + lane.expected).sum()
     }
 
     /// Returns how many wait at other gateways.

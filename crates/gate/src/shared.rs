@@ -40,7 +40,7 @@ impl Shared {
         in_flight < slots || (in_flight == slots && part.may_borrow && split::lent(part.limit, used))
     }
 
-    /// Returns what others have of `route`, and have had.
+    /// Returns the requests of `route` at other gateways.
     pub(crate) fn elsewhere(&self, route: RouteId) -> Elsewhere {
         let (in_flight, waiting) = self.load_elsewhere(route);
         let (ended, answered) = self.ended_elsewhere.get(route.index()).copied().unwrap_or_default();

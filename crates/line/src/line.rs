@@ -15,8 +15,6 @@ const PERIOD: Duration = Duration::from_secs(75);
 const CHECK_IN_SPAN: Duration = Duration::from_secs(20);
 /// Least number of visitors called ahead.
 const AHEAD_MIN: f64 = 3.0;
-/// Many have gone where more than this share of those called does not come.
-const MANY: f64 = 0.2;
 /// Time between the page's announcement of the turn and its request to enter: time to hear it and
 /// to say "not yet".
 pub const ENTERING: Duration = Duration::from_secs(5);
@@ -597,12 +595,6 @@ impl Line {
         others.map(expected).sum::<u64>() + self.expected_before(position)
     }
 
-    /// Returns whether many of those called in a lane do not come: they have left the line, and said
-    /// nothing.
-    pub fn many_have_gone(&self, lane: Lane) -> bool {
-        self.lanes[lane.index()].show() < 1.0 - MANY
-    }
-
     /// Returns how many of those called may be held at the gate at once: as many as begin while one
     /// is held.
     pub fn held_at_once(&self) -> usize {
@@ -645,12 +637,11 @@ impl Line {
     /// *Law*. On the way and at the gate there should be `wanted` = rate × ([`lead`]) people, or
     /// that times the factor of [`Line::be_ready_for`]. Expected are: those who were recently at
     /// the gate; those who were called in the last quarter of a minute and have polled since; and
-    /// of the others called then, those still to come: as many as the share that came of those
-    /// called before leaves, since many a visitor who has gone counts as present for another minute
-    /// or two. Too many called do the application
-    /// no harm: the gate admits by the session law alone, and in the order of numbers. But no more
-    /// are held there than begin meanwhile ([`Line::held_at_once`]), and those sent away are
-    /// overtaken.
+    /// of the others called then as many as are more than (1 − `show`) × called: a visitor who has gone
+    /// counts as present for another minute or two. `show` is the share that came of those called
+    /// before. Too many called do the application no harm: the gate admits by the session law alone,
+    /// and in the order of numbers. But no more are held there than begin meanwhile
+    /// ([`Line::held_at_once`]), and those sent away are overtaken.
     fn call(&mut self) {
         if !self.is_moving() {
             return;

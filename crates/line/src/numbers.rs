@@ -425,7 +425,7 @@ impl Numbers {
     /// those who are not heard of are these.
     fn still_to_come(&self) -> f64 {
         let unheard = self.unheard(self.called) as f64;
-        let gone = (1.0 - self.show()) * (self.asked - self.asked_late) as f64;
+        let gone = (1.0 - self.show()) * self.asked.saturating_sub(self.asked_late) as f64;
         if unheard > 0.0 { (1.0 - gone / unheard).max(0.0) } else { 0.0 }
     }
 

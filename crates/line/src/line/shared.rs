@@ -18,6 +18,8 @@ const PASSING: f64 = 2.0;
 /// Once a line moves again, this many exchanges pass before anybody is called: until then others that
 /// have stood still as well seem to have nobody.
 const HEARD_AFTER: u32 = 3;
+/// Many have gone where more than this share of those called does not come.
+const MANY: f64 = 0.2;
 /// What may be passed at once is what adds up in this many seconds.
 const PASSING_SECONDS: f64 = 1.0;
 
@@ -84,6 +86,12 @@ impl Line {
     /// [`Line::handle_allotment`].
     pub fn begin_sharing(&mut self) {
         self.shared.get_or_insert_default();
+    }
+
+    /// Returns whether many of those called in a lane do not come: they have left the line, and said
+    /// nothing.
+    pub fn many_have_gone(&self, lane: Lane) -> bool {
+        self.lanes[lane.index()].show() < 1.0 - MANY
     }
 
     /// Takes note of what may be drawn in `lane` from now on.

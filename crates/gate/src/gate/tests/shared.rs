@@ -1,7 +1,7 @@
 //! A gate that shares the application with others.
 
 use super::*;
-use suimon_sharing::{Ended, Part, RoutePart};
+use suimon_sharing::{Ended, KindPart, LaneRecord, Part, RoutePart};
 
 /// Has this gateway follow another one, which has `in_flight` of the eight requests that there may be.
 fn follow(gate: &mut Gate, now: Instant, in_flight: u32, is_settled: bool) {
@@ -15,8 +15,11 @@ fn follow(gate: &mut Gate, now: Instant, in_flight: u32, is_settled: bool) {
         ended_elsewhere: Ended { progressed: 5, failed: 1, answered: 6, ..Ended::default() },
         ..RoutePart::default()
     };
-    let part = Part { gateways: 2, routes: vec![route], kinds: vec![] };
-    gate.handle_part(now, &part, |key| Some(RouteId(key as u32 - 1)), |_| None);
+    let lane = LaneRecord { lane: 0, next: 30, called: 10, expected: 2.5, people: vec![(12, 1), (30, 7)] };
+    let kind = KindPart { key: 1, waiting_elsewhere: 20, lanes_elsewhere: vec![lane], ..KindPart::default() };
+    let part = Part { gateways: 2, routes: vec![route], kinds: vec![kind] };
+    let number = |key: u64| key as u32 - 1;
+    gate.handle_part(now, &part, |key| Some(RouteId(number(key))), |key| Some(KindId(number(key))));
 }
 
 #[test]
@@ -30,7 +33,7 @@ fn nodes_are_asked_for_by_what_all_gateways_have() {
     assert_eq!(started(&mut gate).len(), 4, "its slots");
     let asked = gate.snapshot(now).asked();
     assert_eq!((asked.in_flight, asked.waiting), (8, 2 + 3));
-    assert_eq!((asked.begun, asked.ended, asked.answered), (6 + 4 + 6, 6, 6));
+    assert_eq!((asked.begun, asked.ended, asked.answered), (6 + 6, 6, 6));
     let mean = |fullness: Option<suimon_model::Fullness>| fullness.map(|fullness| fullness.mean);
     assert_eq!(mean(asked.fullness), Some(1.0), "half of it is elsewhere");
     assert_eq!(mean(asked.fullness_found), Some(1.0), "as the one that learns has found it");
