@@ -115,7 +115,7 @@ pub struct Visitor {
     asked_at: Instant,
     retries: u32,
     refusals_in_a_row: u32,
-    /// Since it waits in line: when it gives up, if ever.
+    /// While it waits in line: when it gives up, if ever.
     leaves_line: Option<Option<Instant>>,
     entered: bool,
     failed_inside: bool,
@@ -159,7 +159,10 @@ impl Visitor {
     pub fn answered(&mut self, now: Instant, outcome: StepOutcome, rng: &mut Rng) -> Turn {
         let step = self.step;
         let first_entry = outcome == StepOutcome::Passed && !self.entered;
-        self.entered |= outcome == StepOutcome::Passed;
+        if outcome == StepOutcome::Passed {
+            self.entered = true;
+            self.leaves_line = None;
+        }
         let next = match outcome {
             StepOutcome::Passed => self.go_on(now, rng),
             StepOutcome::Refused { retry_after } => self.wait_out(now, retry_after),
