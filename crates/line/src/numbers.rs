@@ -420,9 +420,9 @@ impl Numbers {
         all.saturating_sub(known)
     }
 
-    /// Returns the share of those called recently and not heard of since that is still to come, 0 to
-    /// 1. Of all who were called recently a share never comes; the longer ago the call, the more of
-    /// those who are not heard of are these.
+    /// Returns which share, from 0 to 1, of those called recently and not heard of since is still to come.
+    /// Of all who were called recently a share never comes; the longer ago the call, the more of those
+    /// who are not heard of are these.
     fn still_to_come(&self) -> f64 {
         let unheard = self.unheard(self.called) as f64;
         let gone = (1.0 - self.show()) * self.asked.saturating_sub(self.asked_late) as f64;
