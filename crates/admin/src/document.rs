@@ -219,7 +219,11 @@ impl Source for OneOfEverything {
     }
 
     fn load_reports(&self) -> LoadReportCounts {
-        LoadReportCounts { datagrams: vec![("accepted", 0)], responses: vec![("accepted", 0)] }
+        LoadReportCounts {
+            datagrams: vec![("accepted", 0)],
+            responses: vec![("accepted", 0)],
+            checks: vec![("accepted", 0)],
+        }
     }
 
     fn lines(&self) -> Vec<LineReport> {

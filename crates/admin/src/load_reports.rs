@@ -14,14 +14,19 @@ pub struct LoadReportsState {
     /// Reports in responses (ORCA): `accepted`, `unreadable` or `without_load`; empty where they are not
     /// read.
     pub responses: BTreeMap<String, u64>,
+    /// Answers of nodes that were asked (agent-check): `accepted`, `unreachable` or
+    /// `unreadable`; empty where none is asked.
+    #[serde(default)]
+    pub checks: BTreeMap<String, u64>,
 }
 
 /// What a node last reported of its load.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct NodeReportState {
-    /// `agent`, or `response`: the headers of ORCA.
+    /// `agent`; `agent_check`: it was asked; or `response`: the headers of ORCA.
     pub source: String,
-    /// Tasks that run or could for each processor, or the share of the application in use.
+    /// Tasks that run or could for each processor, or the share of the application in use; of one that
+    /// was asked, its requests divided by its weight.
     pub load: f64,
     /// How long ago it came, seconds.
     pub age_seconds: f64,
@@ -49,10 +54,12 @@ impl LoadReportsState {
         let named = |counts: &[(&str, u64)]| {
             counts.iter().map(|(result, count)| ((*result).to_owned(), *count)).collect()
         };
-        let is_on = !counts.datagrams.is_empty() || !counts.responses.is_empty();
+        let is_on =
+            [&counts.datagrams, &counts.responses, &counts.checks].iter().any(|counts| !counts.is_empty());
         is_on.then(|| LoadReportsState {
             datagrams: named(&counts.datagrams),
             responses: named(&counts.responses),
+            checks: named(&counts.checks),
         })
     }
 }
@@ -78,9 +85,11 @@ impl NodeReportState {
 
 /// Writes how many load reports came, and what nodes say in the last ones.
 pub(crate) fn render(out: &mut Exposition, counts: &LoadReportCounts, nodes: &[UpstreamNodeView]) {
-    for (metric, counts) in
-        [(names::AGENT_DATAGRAMS, &counts.datagrams), (names::ORCA_RESPONSES, &counts.responses)]
-    {
+    for (metric, counts) in [
+        (names::AGENT_DATAGRAMS, &counts.datagrams),
+        (names::ORCA_RESPONSES, &counts.responses),
+        (names::AGENT_CHECKS, &counts.checks),
+    ] {
         let mut family = out.family(metric);
         for (result, count) in counts {
             family.value(&[("result", result)], *count as f64);

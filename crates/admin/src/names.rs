@@ -138,6 +138,7 @@ metrics! {
     NODE_PHP_QUEUED = Gauge "suimon_node_php_queued_connections", "Connections that none of php-fpm's children has taken yet.";
     AGENT_DATAGRAMS = Counter "suimon_agent_datagrams_total", "Load reports of suimon agent that came, by result: accepted, or why they were refused (docs/agent.md).";
     ORCA_RESPONSES = Counter "suimon_orca_responses_total", "Responses with a load report (ORCA), by result: accepted, unreadable, or without_load (it says neither application_utilization nor cpu_utilization).";
+    AGENT_CHECKS = Counter "suimon_agent_checks_total", "Answers of nodes that were asked for their load (agent-check), by result: accepted, unreachable (within half a second), or unreadable.";
     NODE_PHP_FULL = Counter "suimon_node_php_max_children_reached_total", "How often php-fpm had as many children as it may have, since it began.";
 
     // Nodes that come and go.

@@ -102,6 +102,7 @@ fn balance(upstream: &UpstreamParams) -> Option<String> {
     let mut told = vec![format!("chosen by {}", upstream.balance.word())];
     told.extend(reports.listen.map(|address| format!("load reports at udp://{address}")));
     told.extend(reports.orca.then(|| "load reports in responses".to_owned()));
+    told.extend(reports.agent_check.map(|port| format!("load asked for at port {port} of each node")));
     told.extend(
         upstream
             .affinity

@@ -195,6 +195,9 @@ pub struct LoadReportParams {
     pub clock_skew_max: Duration,
     /// Whether load reports in headers of responses (ORCA) are read, and taken out.
     pub orca: bool,
+    /// The TCP port of each node at which it is asked for its load, as HAProxy's `agent-check` does;
+    /// `None`: none is asked. Not with `orca`: a node's load has one source.
+    pub agent_check: Option<u16>,
 }
 
 impl Default for LoadReportParams {
@@ -204,6 +207,7 @@ impl Default for LoadReportParams {
             keys_file: None,
             clock_skew_max: Duration::from_secs(10),
             orca: false,
+            agent_check: None,
         }
     }
 }

@@ -8,7 +8,7 @@ use super::http1::Http1;
 use super::request::RequestBody;
 use super::send::http2_request;
 use super::workers::is_well;
-use super::{Node, Pool, Shared, Upstream, php_watch, reports};
+use super::{Node, Pool, Shared, Upstream, agent_checks, php_watch, reports};
 use http::header::{CONNECTION, HeaderValue, USER_AGENT};
 use http::{Method, Request, response};
 use std::sync::Arc;
@@ -26,8 +26,8 @@ const SWEEP_EVERY: Duration = Duration::from_secs(1);
 const AGENT: HeaderValue = HeaderValue::from_static("suimon-health-check");
 
 impl Upstream {
-    /// Runs health checks, closes idle connections, takes load reports and keeps the workers of a pool until `shutdown`
-    /// is done and these have ended. Run it once, beside the requests.
+    /// Runs health checks, closes idle connections, takes load reports, asks for load and keeps the
+    /// workers of a pool until `shutdown` is done and these have ended. Run it once, beside the requests.
     pub async fn run(&self, shutdown: impl Future<Output = ()>) {
         let (end, mut ended) = watch::channel(());
         let workers = async {
@@ -41,6 +41,7 @@ impl Upstream {
                 () = self.run_checks(shutdown) => {}
                 () = php_watch::watch(&self.shared) => {}
                 () = reports::receive(&self.shared) => {}
+                () = agent_checks::run(&self.shared) => {}
             }
             drop(end);
         };

@@ -21,6 +21,8 @@
 //! the last on a new connection.
 
 mod affinity;
+mod agent_checks;
+mod agent_reply;
 mod answer;
 mod body;
 mod cgi;
@@ -66,6 +68,7 @@ use suimon_pool::{Kept, Lease};
 pub use view::{NodeReportView, UpstreamNodeView};
 
 use affinity::SessionCookie;
+use agent_reply::{AgentCheckCounts, SaidWeight};
 use bytes::Bytes;
 use connect::Connector;
 use fastcgi::{FastCgi, Programs};
@@ -116,6 +119,8 @@ struct Shared {
     reports: OnceLock<Receiver>,
     /// Load reports in responses.
     orca: OrcaCounts,
+    /// Load that nodes told when they were asked.
+    agent_checks: AgentCheckCounts,
 }
 
 /// One node: how to reach it, and the connections to it.
@@ -126,6 +131,7 @@ struct Node {
     connector: Connector,
     pool: Pool,
     php: PhpSeen,
+    said_weight: SaidWeight,
 }
 
 enum Pool {
@@ -186,6 +192,7 @@ impl Upstream {
             check_took: watch::Sender::new(Duration::ZERO),
             reports: OnceLock::new(),
             orca: OrcaCounts::default(),
+            agent_checks: AgentCheckCounts::default(),
         };
         Ok(Upstream { shared: Arc::new(shared) })
     }
@@ -547,7 +554,15 @@ impl Node {
             })),
         };
         let connector = Connector::new(node, &params.tls, params.connect_timeout)?;
-        Ok(Node { id, params: node.clone(), authority, connector, pool, php: PhpSeen::default() })
+        Ok(Node {
+            id,
+            params: node.clone(),
+            authority,
+            connector,
+            pool,
+            php: PhpSeen::default(),
+            said_weight: SaidWeight::default(),
+        })
     }
 
     /// Closes connections that were idle for too long.

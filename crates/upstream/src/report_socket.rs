@@ -53,6 +53,8 @@ pub struct LoadReportCounts {
     pub datagrams: Vec<(&'static str, u64)>,
     /// Reports in headers of responses.
     pub responses: Vec<(&'static str, u64)>,
+    /// Answers of agents that were asked.
+    pub checks: Vec<(&'static str, u64)>,
 }
 
 impl Receiver {

@@ -53,6 +53,10 @@ impl Upstream {
                 true => self.shared.orca.counts(),
                 false => Vec::new(),
             },
+            checks: match self.shared.params.load_reports.agent_check {
+                Some(_) => self.shared.agent_checks.counts(),
+                None => Vec::new(),
+            },
         }
     }
 }
@@ -108,8 +112,13 @@ impl Shared {
     ) -> NodeReportView {
         let heard = |receiver: &Receiver| receiver.last(node.index());
         let agent = report.run_queue.and_then(|_| self.reports.get().and_then(heard));
+        let source = match (report.run_queue, self.params.load_reports.agent_check) {
+            (Some(_), _) => "agent",
+            (None, Some(_)) => "agent_check",
+            (None, None) => "response",
+        };
         NodeReportView {
-            source: if report.run_queue.is_some() { "agent" } else { "response" },
+            source,
             load: report.load / report.capacity,
             age: now.since(came),
             is_current: report.is_current(now.since(came)),

@@ -47,10 +47,10 @@ pub struct UpstreamNodeView {
 /// What a node last reported of its load.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct NodeReportView {
-    /// `agent`, or `response`: the headers of ORCA.
+    /// `agent`; `agent_check`: it was asked; or `response`: the headers of ORCA.
     pub source: &'static str,
     /// Its load: tasks that run or could for each processor, or the share of the application that is in
-    /// use. From 1 on requests wait there.
+    /// use: from 1 on requests wait there. Where it was asked: its requests divided by its weight.
     pub load: f64,
     /// How long ago it came.
     pub age: Duration,

@@ -189,6 +189,12 @@ pub(super) const UPSTREAM_LOAD_REPORTS: Section = Section {
             Is("false"),
             "Whether load reports in responses (ORCA: the headers endpoint-load-metrics and endpoint-load-metrics-bin) are read. They are then taken out, so that clients do not see them; else they are passed on.",
         ),
+        key(
+            "agent_check",
+            Count(1, 65_535),
+            Unset { means: "nodes are not asked", example: "8003" },
+            "TCP port of each node at which it says its load once a second, as for HAProxy's agent-check; `suimon agent --agent-check` does. Not with orca = true.",
+        ),
     ],
 };
 

@@ -25,6 +25,8 @@ fn load_that_nodes_report_is_taken_where_it_is_asked_for() {
     assert_eq!((on.load_reports.clock_skew_max, on.load_reports.orca), (Duration::from_secs(10), false));
     let orca = upstream("[upstream]\nbalance = \"reported\"\n[upstream.load_reports]\norca = true\n");
     assert!(orca.load_reports.orca && orca.load_reports.listen.is_none());
+    let asked = upstream("[upstream]\nbalance = \"reported\"\n[upstream.load_reports]\nagent_check = 8003\n");
+    assert_eq!(asked.load_reports.agent_check, Some(8003));
     for (text, fault) in [
         ("[upstream]\nbalance = \"reported\"", "upstream.balance = \"reported\": must be \"shares\", or"),
         (
@@ -32,6 +34,10 @@ fn load_that_nodes_report_is_taken_where_it_is_asked_for() {
             "upstream.balance = \"paper\": must be \"shares\", or",
         ),
         ("[upstream.load_reports]\nlisten = \"127.0.0.1:8002\"", "upstream.load_reports.keys"),
+        (
+            "[upstream.load_reports]\norca = true\nagent_check = 8003",
+            "upstream.load_reports.agent_check = 8003: must be left out",
+        ),
         ("[upstream]\nbalance = \"random\"", "must be \"shares\", \"reported\" or \"paper\""),
     ] {
         let faults = Settings::parse("test", text).unwrap_err().to_string();

@@ -5,7 +5,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use suimon_agent::datagram::{Load, Report};
 use suimon_agent::keyring::Keyring;
 use suimon_model::NodeId;
-use tokio::net::UdpSocket;
+use suimon_params::upstream::LoadReportParams;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, UdpSocket};
 
 fn ring() -> Keyring {
     Keyring::new([(0, [3; 32])]).unwrap()
@@ -71,4 +73,40 @@ async fn without_a_socket_there_are_no_counts() {
     let upstream = Upstream::new(params(&[SocketAddr::from(([127, 0, 0, 1], 9))])).unwrap();
     assert_eq!(upstream.load_report_counts(), LoadReportCounts::default());
     assert_eq!((upstream.reports_address(), upstream.pins_connections()), (None, false));
+}
+
+#[tokio::test]
+async fn a_node_is_asked_for_its_load_as_haproxy_asks() {
+    let agent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = agent.local_addr().unwrap().port();
+    let of_node = params(&[SocketAddr::from(([127, 0, 0, 1], 9))]);
+    let load_reports = LoadReportParams { agent_check: Some(port), ..LoadReportParams::default() };
+    let upstream = Upstream::new(UpstreamParams { load_reports, ..of_node }).unwrap();
+    let (end, ended) = tokio::sync::oneshot::channel::<()>();
+    let runs = tokio::spawn({
+        let upstream = upstream.clone();
+        async move { upstream.run(async { _ = ended.await }).await }
+    });
+    let count = |result: &str| {
+        let counts = upstream.load_report_counts().checks;
+        counts.iter().find(|(name, _)| *name == result).unwrap().1
+    };
+    let says = async |line: &'static str, result: &'static str| {
+        let before = count(result);
+        let (mut asked, _) = within(agent.accept()).await.unwrap();
+        asked.write_all(line.as_bytes()).await.unwrap();
+        drop(asked);
+        until("it is counted", || count(result) > before).await;
+    };
+    says("up 25%\n", "accepted").await;
+    until("it is seen", || upstream.view()[0].report.is_some()).await;
+    let seen = upstream.view()[0].report.unwrap();
+    assert_eq!((seen.source, seen.load), ("agent_check", 0.0), "it has nothing to do");
+    for line in ["hello\n", "no end", ""] {
+        says(line, "unreadable").await;
+    }
+    drop(agent);
+    until("nobody is there", || count("unreachable") > 0).await;
+    drop(end);
+    within(runs).await.unwrap();
 }
