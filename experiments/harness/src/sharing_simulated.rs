@@ -4,6 +4,7 @@
 use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -32,6 +33,8 @@ const BEGUN_APART_MAX: f64 = 0.03;
 const FAULT_AT: f64 = 150.0;
 const FAULT_SECONDS: f64 = 60.0;
 const PAUSE_SECONDS: f64 = 10.0;
+/// People leave the line after this time, on average.
+const LEAVING: Duration = Duration::from_secs(20);
 /// What a silent gateway had ends within this many seconds.
 const ENDING_SECONDS: usize = 15;
 /// As before is this share of the completions per second before, over ten seconds.
@@ -62,12 +65,15 @@ enum Site {
     ShopInLine,
     TwoHeavyPages,
     Chat,
-    /// Pages that wait for others, of which eight are worked on at once; people wait in line.
+    /// Pages that wait for others, of which eight are worked on at once; people wait in line, ...
     Pages,
+    /// ... or leave it.
+    PagesLeft,
 }
 
 impl Site {
-    const ALL: [Site; 5] = [Site::Shop, Site::ShopInLine, Site::TwoHeavyPages, Site::Chat, Site::Pages];
+    const ALL: [Site; 6] =
+        [Site::Shop, Site::ShopInLine, Site::TwoHeavyPages, Site::Chat, Site::Pages, Site::PagesLeft];
 
     const fn name(self) -> &'static str {
         match self {
@@ -76,6 +82,7 @@ impl Site {
             Site::TwoHeavyPages => "two heavy pages",
             Site::Chat => "chat with answers of 12 s",
             Site::Pages => "pages of 120 ms, with a line",
+            Site::PagesLeft => "the same, and people leave",
         }
     }
 
@@ -87,7 +94,7 @@ impl Site {
             // 2 ÷ (5 · 0.03 + 2 · 0.4) sessions per second.
             Site::TwoHeavyPages => ("two-heavy-pages.toml", 6.316, 20),
             Site::Chat => ("chat-300-percent.toml", 16.0, 60),
-            Site::Pages => ("_pages.toml", 66.667, 20),
+            Site::Pages | Site::PagesLeft => ("_pages.toml", 66.667, 20),
         }
     }
 
@@ -106,7 +113,12 @@ impl Site {
         }
         scenario.warm_up = Duration::from_secs(warm_up);
         scenario.measure = Duration::from_secs(280);
-        if matches!(self, Site::ShopInLine | Site::Pages) {
+        if self == Site::PagesLeft {
+            for kind in &mut scenario.workload.kinds {
+                Arc::make_mut(kind).in_line.patience = Some(LEAVING);
+            }
+        }
+        if matches!(self, Site::ShopInLine | Site::Pages | Site::PagesLeft) {
             for kind in &mut scenario.gate.kinds {
                 kind.params.line = Some(Default::default());
             }
@@ -414,7 +426,7 @@ fn draw(data: &Data, path: &std::path::Path) -> Result<()> {
         Site::ALL.into_iter().fold(bars, |bars, site| {
             let ratio = |count: usize| {
                 let both = data.of(site, count, Wrong::Nothing).zip(data.of(site, 1, Wrong::Nothing));
-                both.map_or(0.0, |(several, one)| Ratio::new(of(several), of(one)).all)
+                both.map_or(0.0, |(several, one)| 100.0 * Ratio::new(of(several), of(one)).all)
             };
             bars.row(site.name(), vec![ratio(2), ratio(4)])
         })
@@ -433,8 +445,8 @@ fn draw(data: &Data, path: &std::path::Path) -> Result<()> {
     figures::write(
         path,
         &[
-            Panel::Bars(bars("Sessions begun, of one gateway's", |play| &play.begun)),
-            Panel::Bars(bars("Sessions completed, of one gateway's", |play| &play.completed)),
+            Panel::Bars(bars("Sessions begun, % of one gateway's", |play| &play.begun)),
+            Panel::Bars(bars("Sessions completed, % of one gateway's", |play| &play.completed)),
             Panel::Lines(plot, HEIGHT),
         ],
     )
