@@ -112,7 +112,10 @@ impl Contestant {
             nodes.iter().map(|(node, _)| format!("http://{}", node.address)).collect();
         // Only the choice of a node is compared: nobody waits in line, or is held back at the door. As
         // the others, it is told how long visitors wait.
-        let mut settings = format!("[gate]\nsession_law = \"open\"\n\n[upstream]\nnodes = {addresses:?}\n");
+        let patience = super::PATIENCE_S;
+        let mut settings = format!(
+            "[gate]\nsession_law = \"open\"\npatience = \"{patience}s\"\n\n[upstream]\nnodes = {addresses:?}\n"
+        );
         let reports = free_address()?;
         let keys = folder.join("agent.keys");
         if self.reports_every().is_some() {
