@@ -27,6 +27,8 @@ fn nodes_are_asked_for_by_what_all_gateways_have() {
     let now = Instant::ORIGIN + seconds(1.0);
     let mut gate = Gate::new(Params::default(), Instant::ORIGIN);
     let route = gate.declare_route(Instant::ORIGIN, RouteMode::Enforce);
+    let line = Some(suimon_line::Params::default());
+    let kind = gate.declare_kind(Instant::ORIGIN, KindParams { line, ..KindParams::default() });
     gate.share();
     follow(&mut gate, now, 4, true);
     (0..6).for_each(|_| _ = gate.handle_arrival(now, Arrival { route, session: None }));
@@ -34,6 +36,7 @@ fn nodes_are_asked_for_by_what_all_gateways_have() {
     let asked = gate.snapshot(now).asked();
     assert_eq!((asked.in_flight, asked.waiting), (8, 2 + 3));
     assert_eq!((asked.begun, asked.ended, asked.answered), (6 + 6, 6, 6));
+    assert_eq!(asked.newcomers, [7.0 + 2.5], "those not called and those expected, each once");
     let mean = |fullness: Option<suimon_model::Fullness>| fullness.map(|fullness| fullness.mean);
     assert_eq!(mean(asked.fullness), Some(1.0), "half of it is elsewhere");
     assert_eq!(mean(asked.fullness_found), Some(1.0), "as the one that learns has found it");
@@ -41,5 +44,7 @@ fn nodes_are_asked_for_by_what_all_gateways_have() {
     follow(&mut gate, now, 0, false);
     let asked = gate.snapshot(now).asked();
     assert_eq!((asked.in_flight, asked.ended), (4, 12), "what ended elsewhere adds up");
+    gate.handle_command(now, kind, suimon_line::Command::Pause);
+    assert_eq!(gate.snapshot(now).asked().newcomers, [9.5], "the line of the others moves on");
     assert_eq!((mean(asked.fullness), mean(asked.fullness_found)), (Some(0.5), None));
 }
