@@ -30,7 +30,7 @@ pub(super) async fn run(shared: &Arc<Shared>) {
         for node in shared.nodes.present() {
             asked.spawn(ask(Arc::clone(shared), node, port));
         }
-        asked.join_all().await;
+        while asked.join_next().await.is_some() {}
     }
 }
 
