@@ -130,7 +130,9 @@ pub(super) fn figure(data: &Data, path: &Path) -> Result<()> {
     figures::write(
         path,
         &[
-            Panel::Bars(bars("Completed, per cent of what the nodes can do together", "%", |it| 100.0 * it.of_capacity)),
+            Panel::Bars(bars("Completed, per cent of what the nodes can do together", "%", |it| {
+                100.0 * it.of_capacity
+            })),
             Panel::Bars(bars("99th percentile, seconds", "s", |it| it.p99_s)),
         ],
     )
