@@ -96,7 +96,7 @@ reasons! {
     /// The admission rate follows the measured capacity.
     Capacity = "capacity", "the rate follows what the slowest route can do";
     /// No session has finished yet.
-    ColdStart = "cold_start", "no session has finished yet, so the rate starts low and grows";
+    ColdStart = "cold_start", "too few sessions have ended to know what one costs, so the rate starts low and grows";
     /// The paper's rule: queues at or over the threshold.
     QueuesLong = "queues_long", "the mean route queue is at or over the threshold";
     /// The paper's rule: queues under the threshold.
