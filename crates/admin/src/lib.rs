@@ -3,8 +3,11 @@
 //!
 //! | path | what |
 //! |---|---|
+//! | `/` | the dashboard, where a browser asks; else every path with what is there |
 //! | `/metrics` | numbers, in Prometheus' text format; names in `names.rs`, all of them in `docs/metrics.md` |
 //! | `/api/state` | everything at one moment as JSON: [`State`] |
+//! | `/api/history` | the last quarter of an hour by seconds, or the last day by minutes: [`HistoryState`] |
+//! | `/api/events` | [`LiveState`] each second, as server-sent events |
 //! | `/api/learned` | what was learned of visitors and application, as JSON: [`Learned`] |
 //! | `/api/waiting-room` | the lines, as JSON: [`LineState`]; and by POST what they are told: [`LineRequest`] |
 //! | `/api/pool` | the pools of workers, as JSON: [`PoolAnswer`]; and by POST what they are told: [`PoolRequest`] |
@@ -16,8 +19,11 @@
 //! name of its own at this address is refused, and so is one that sends something here from
 //! elsewhere.
 
+mod dashboard;
 mod document;
+mod events;
 mod guard;
+mod history;
 mod learned;
 mod listener;
 mod load_reports;
@@ -30,6 +36,7 @@ mod routes;
 mod scaling;
 mod services;
 mod sharing;
+mod shown;
 mod state;
 mod sums;
 mod text;
@@ -38,13 +45,15 @@ mod waiting_room;
 mod windows;
 
 pub use document::metrics_document;
+pub use events::LiveState;
+pub use history::{HistoryState, RouteSample, Sample};
 pub use learned::{
     Learned, LearnedKind, LearnedNext, LearnedRoute, LearnedThink, LearnedTimes, LearnedTransitions,
     LearnedVisits,
 };
 pub use listener::CONNECTIONS_MAX;
 pub use load_reports::{LoadReportsState, NodeReportState};
-pub use names::{LEARNED_PATH, POOL_PATH, STATE_PATH, WAITING_ROOM_PATH};
+pub use names::{EVENTS_PATH, HISTORY_PATH, LEARNED_PATH, POOL_PATH, STATE_PATH, WAITING_ROOM_PATH};
 pub use nodes::{NodeState, PhpState};
 pub use pool::{
     Auto, PoolAnswer, PoolChangeState, PoolDetails, PoolOrder, PoolRequest, PoolSize, PoolState, PoolTotals,

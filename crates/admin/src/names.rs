@@ -7,6 +7,10 @@ use crate::text::{Metric, MetricKind};
 pub(crate) const METRICS_PATH: &str = "/metrics";
 /// Where [`crate::State`] is answered.
 pub const STATE_PATH: &str = "/api/state";
+/// Path of the history.
+pub const HISTORY_PATH: &str = "/api/history";
+/// Path of the live stream.
+pub const EVENTS_PATH: &str = "/api/events";
 /// Where [`crate::Learned`] is answered.
 pub const LEARNED_PATH: &str = "/api/learned";
 /// Where the lines are shown, and commanded by their operator.

@@ -1,19 +1,20 @@
 //! The paths and their answers.
 
 use crate::Source;
+use crate::dashboard;
 use crate::guard::guard;
+use crate::history::HistoryState;
 use crate::learned::Learned;
 use crate::listener::Bounded;
 use crate::names;
 use crate::pool::{PoolAnswer, PoolDetails, PoolRequest};
+use crate::shown::Shown;
 use crate::state::{self, State, not_ready_because};
-use crate::verdict::SituationClock;
 use crate::waiting_room::{INVITES_MAX, LineAnswer, LineOrder, LineRequest, LineState};
-use crate::windows::{EVERY_S, Windows};
 use axum::Router;
 use axum::extract;
 use axum::extract::rejection::JsonRejection;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware;
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::get;
@@ -21,7 +22,7 @@ use serde::Deserialize;
 use std::fmt::Write;
 use std::future::Future;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use suimon_proxy::PoolError;
 use tokio::net::TcpListener;
@@ -39,9 +40,11 @@ pub struct Params {
 }
 
 /// Every path, with what is there.
-const PATHS: [(&str, &str); 7] = [
+const PATHS: [(&str, &str); 9] = [
     (names::METRICS_PATH, "numbers, for Prometheus"),
     (names::STATE_PATH, "current state as JSON; `suimon status` prints it"),
+    (names::HISTORY_PATH, "the last 900 seconds, or with ?seconds=86400 the last day by minutes, as JSON"),
+    (names::EVENTS_PATH, "the state each second, as server-sent events; the dashboard listens"),
     (
         names::LEARNED_PATH,
         "what was learned of visitors and application, as JSON; `suimon sim --from` makes a scenario of it",
@@ -55,46 +58,6 @@ const PATHS: [(&str, &str); 7] = [
     (names::READY_PATH, "200 if the gateway is ready for new visitors"),
 ];
 
-/// What every answer is made from.
-#[derive(Clone)]
-struct Shown {
-    source: Arc<dyn Source>,
-    version: Arc<str>,
-    takes_commands: bool,
-    memory: Arc<Mutex<History>>,
-}
-
-/// Earlier values, as far as the verdict needs them.
-#[derive(Default)]
-struct History {
-    windows: Windows,
-    verdicts: SituationClock,
-}
-
-impl Shown {
-    /// Returns what is answered to a command that `suimon COMMAND` gives, if none is taken.
-    fn refuses_commands(&self, command: &str) -> Option<Response> {
-        let why = format!(
-            "commands are accepted on loopback only, because this listener has no authentication: run `suimon {command}` on the gateway's machine, with admin.listen on 127.0.0.1\n"
-        );
-        (!self.takes_commands).then(|| (StatusCode::FORBIDDEN, why).into_response())
-    }
-
-    /// Takes note of the state, each second.
-    async fn watch(self) {
-        let mut ticks = tokio::time::interval(Duration::from_secs_f64(EVERY_S));
-        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
-            ticks.tick().await;
-            let view = self.source.view();
-            let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-            memory.windows.note(&view);
-            let verdict = state::verdict_of(&*self.source, &view, &memory.windows);
-            memory.verdicts.note(verdict, state::now_unix());
-        }
-    }
-}
-
 /// Answers on `listener` until `ended` is done and open requests are answered.
 ///
 /// # Errors
@@ -106,12 +69,7 @@ pub async fn serve(
     ended: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
     let hosts = params.hosts.into();
-    let shown = Shown {
-        source,
-        version: params.version.into(),
-        takes_commands: params.takes_commands,
-        memory: Arc::default(),
-    };
+    let shown = Shown::new(source, params.version.into(), params.takes_commands);
     let served =
         axum::serve(Bounded::new(listener), router(hosts, shown.clone())).with_graceful_shutdown(ended);
     tokio::select! {
@@ -122,9 +80,13 @@ pub async fn serve(
 
 fn router(hosts: Arc<[String]>, shown: Shown) -> Router {
     Router::new()
-        .route("/", get(async || index()))
+        .route("/", get(root))
+        .route("/app.js", get(dashboard::script))
+        .route("/app.css", get(dashboard::style))
         .route(names::METRICS_PATH, get(metrics))
         .route(names::STATE_PATH, get(state))
+        .route(names::HISTORY_PATH, get(history))
+        .route(names::EVENTS_PATH, get(events))
         .route(names::LEARNED_PATH, get(learned))
         .route(names::WAITING_ROOM_PATH, get(lines).post(command_lines))
         .route(names::POOL_PATH, get(pools).post(command_pools))
@@ -135,8 +97,13 @@ fn router(hosts: Arc<[String]>, shown: Shown) -> Router {
         .with_state(shown)
 }
 
+/// The dashboard to a browser, the paths to everybody else.
+async fn root(headers: HeaderMap) -> Response {
+    if dashboard::is_asked_for(&headers) { dashboard::page() } else { index().into_response() }
+}
+
 fn index() -> String {
-    let mut text = "Suimon, admin listener\n\n".to_string();
+    let mut text = "Suimon, admin listener: a browser gets the dashboard here\n\n".to_string();
     for (path, what) in PATHS {
         // Writing into a String cannot fail.
         let _ = writeln!(text, "{path:<13} {what}");
@@ -161,9 +128,33 @@ async fn state(
     extract::State(shown): extract::State<Shown>,
     extract::Query(SinceQuery { since }): extract::Query<SinceQuery>,
 ) -> Json<State> {
-    let mut memory = shown.memory.lock().unwrap_or_else(PoisonError::into_inner);
-    let History { windows, verdicts } = &mut *memory;
-    Json(State::of(&*shown.source, &shown.version, windows, verdicts, since))
+    Json(shown.state(since))
+}
+
+/// How far back the history is asked for.
+#[derive(Deserialize)]
+struct HistoryQuery {
+    #[serde(default = "HistoryQuery::usual")]
+    seconds: f64,
+}
+
+impl HistoryQuery {
+    const fn usual() -> f64 {
+        900.0
+    }
+}
+
+async fn history(
+    extract::State(shown): extract::State<Shown>,
+    extract::Query(HistoryQuery { seconds }): extract::Query<HistoryQuery>,
+) -> Json<HistoryState> {
+    let view = shown.source.view();
+    Json(shown.memory().samples.history(&view, seconds, state::now_unix()))
+}
+
+async fn events(extract::State(shown): extract::State<Shown>, headers: HeaderMap) -> Response {
+    let seen = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok()).unwrap_or(0);
+    shown.stage.stream(seen, |seen| shown.live(seen))
 }
 
 async fn learned(extract::State(shown): extract::State<Shown>) -> Json<Learned> {

@@ -476,7 +476,7 @@ fn routes(view: &View, windows: &Windows) -> Vec<RouteState> {
     view.routes.iter().enumerate().map(times).collect()
 }
 
-fn decisions(view: &View, started_at: f64, since: u64) -> Vec<DecisionState> {
+pub(crate) fn decisions(view: &View, started_at: f64, since: u64) -> Vec<DecisionState> {
     let first = view.gate.recorded - view.gate.records.len() as u64 + 1;
     let numbered = (first..).zip(&view.gate.records).filter(|(id, _)| *id > since);
     numbered.map(|(id, record)| decision_state(view, id, started_at, record)).collect()
@@ -521,6 +521,12 @@ fn totals(view: &View, kinds: &[KindState]) -> Totals {
     }
 }
 
+/// Returns how many people of this kind wait, in line or held.
+pub(crate) fn in_line(kind: &KindView) -> u64 {
+    let held = kind.waiting as u64;
+    kind.line.as_ref().map_or(held, |line| line.waiting.max(held))
+}
+
 /// Returns everything except what the windows provide.
 fn kind_state(name: &str, kind: &KindView, line: &LineCounts) -> KindState {
     let wait = wait_of_newcomer(kind);
@@ -532,7 +538,7 @@ fn kind_state(name: &str, kind: &KindView, line: &LineCounts) -> KindState {
         sessions_max: kind.sessions_max,
         interval_seconds: finite(kind.interval_seconds),
         held: kind.waiting,
-        in_line: kind.line.as_ref().map(|line| line.waiting.max(kind.waiting as u64)),
+        in_line: kind.line.as_ref().map(|_| in_line(kind)),
         active: kind.active,
         remembered: kind.remembered,
         newcomers: kind.newcomers,

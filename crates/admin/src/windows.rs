@@ -74,8 +74,16 @@ impl KindTotals {
         }
     }
 
-    fn since(&self, before: &KindTotals) -> KindTotals {
-        let of = |count: fn(&KindTotals) -> u64| count(self).saturating_sub(count(before));
+    pub(crate) fn since(&self, before: &KindTotals) -> KindTotals {
+        self.with(before, u64::saturating_sub)
+    }
+
+    pub(crate) fn plus(&self, other: &KindTotals) -> KindTotals {
+        self.with(other, u64::saturating_add)
+    }
+
+    fn with(&self, other: &KindTotals, join: fn(u64, u64) -> u64) -> KindTotals {
+        let of = |count: fn(&KindTotals) -> u64| join(count(self), count(other));
         KindTotals {
             newcomers: of(|it| it.newcomers),
             admitted: of(|it| it.admitted),

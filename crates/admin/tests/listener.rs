@@ -2,12 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests, which clippy does not take for tests")]
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use suimon_admin::{Learned, LineAnswer, Params, PoolAnswer, Source, State, serve};
+use suimon_admin::{HistoryState, Learned, LineAnswer, LiveState, Params, PoolAnswer, Source, State, serve};
 use suimon_fleet::workers::{EndReason, WorkerEvent, WorkerId, WorkerState, WorkersCount, WorkersTotals};
 use suimon_gate::{
     Counts, GateState, KindView, LearnedTransitions, RouteMode, RouteView, ServiceTimeStats, SessionEnds,
@@ -547,6 +547,45 @@ async fn metrics_are_in_the_form_prometheus_reads() {
     announced.sort_unstable();
     announced.dedup();
     assert_eq!(announced.len(), count);
+}
+
+#[tokio::test]
+async fn a_browser_gets_the_dashboard_and_a_tool_the_paths() {
+    let (address, _) = start().await;
+    let page = |accept| format!("GET / HTTP/1.1\r\nHost: localhost\r\nAccept: {accept}\r\n");
+    let (status, answer) = ask(address, page("text/html,application/xhtml+xml")).await;
+    assert_eq!(status, 200);
+    assert!(answer.contains("default-src 'none'; script-src 'self'") && answer.contains("<!doctype html>"));
+    assert!(ask(address, page("*/*")).await.1.contains("/api/history"));
+    for (path, kind) in [("/app.js", "text/javascript"), ("/app.css", "text/css")] {
+        let (status, answer) = get(address, path).await;
+        assert!(status == 200 && answer.contains(kind), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn an_event_comes_at_once_and_after_that_only_what_is_new() {
+    let (address, _) = start().await;
+    let (first, later) = tokio::task::spawn_blocking(move || {
+        let mut stream = TcpStream::connect(address).unwrap();
+        write!(stream, "GET /api/events HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
+        let mut events = BufReader::new(stream).lines().filter_map(|line| {
+            let line = line.unwrap();
+            line.strip_prefix("data: ").map(|data| serde_json::from_str::<LiveState>(data).unwrap())
+        });
+        (events.next().unwrap(), events.find(|event| event.sample.is_some()).unwrap())
+    })
+    .await
+    .unwrap();
+    assert_eq!(first.state.decisions.iter().map(|it| it.id).collect::<Vec<_>>(), [1]);
+    assert!(later.state.decisions.is_empty(), "it was told before");
+    assert_eq!(later.sample.unwrap().routes.len(), 2);
+
+    let (_, answer) = get(address, "/api/history?seconds=60").await;
+    let history: HistoryState = serde_json::from_str(body(&answer)).unwrap();
+    assert_eq!(history.routes, ["other", "GET /search/\"x\""]);
+    assert!(!history.samples.is_empty() && history.decisions.len() == 1, "{history:?}");
+    assert_eq!(get(address, "/api/history?seconds=never").await.0, 400);
 }
 
 #[tokio::test]

@@ -1,10 +1,20 @@
-//! The waiting room in a real browser: Chromium, driven by `browser/waiting-room.mjs`.
+//! What people see, in a real browser: Chromium, driven by the scripts in `browser/`.
 
 use std::path::Path;
 use std::process::Command;
 
 #[test]
 fn visitors_wait_and_are_let_in_in_a_real_browser() {
+    play("waiting-room.mjs");
+}
+
+#[test]
+fn the_dashboard_shows_what_is_so_in_a_real_browser() {
+    play("dashboard.mjs");
+}
+
+/// Runs this script before the gateway, with a folder for its files.
+fn play(script: &str) {
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser");
     assert!(
         scripts.join("node_modules").is_dir(),
@@ -12,7 +22,7 @@ fn visitors_wait_and_are_let_in_in_a_real_browser() {
     );
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let ran = Command::new("node")
-        .arg(scripts.join("waiting-room.mjs"))
+        .arg(scripts.join(script))
         .args([env!("CARGO_BIN_EXE_suimon").as_ref(), folder.path()])
         .output()
         .expect("node runs: ./scripts/setup installs what is needed");

@@ -1,0 +1,178 @@
+// The dashboard in a real browser, before a real gateway: node dashboard.mjs SUIMON FOLDER
+//
+// The application is a tiny one whose answers wait until this script lets them go, so that what the dashboard has to show is known. Nothing is waited for but
+// conditions. Pictures of what is shown are left in FOLDER.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import puppeteer from "puppeteer-core";
+
+const [, , suimon, folder] = process.argv;
+const LONG = 60_000;
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+// The application: answers what it holds when told to, and gives every visitor a session cookie.
+let holding = false;
+let visitors = 0;
+const held = [];
+const app = createServer((request, response) => {
+  const headers = { "Content-Type": "text/html" };
+  if (!/sessionid=/.test(request.headers.cookie ?? "")) headers["Set-Cookie"] = `sessionid=visitor-${++visitors}-0123456789; Path=/`;
+  const answer = () => response.writeHead(200, headers).end("<!doctype html><title>The shop</title>");
+  if (holding && request.url !== "/health") held.push(answer);
+  else answer();
+});
+const letGo = () => held.splice(0).forEach((answer) => answer());
+app.listen(0, "127.0.0.1");
+await once(app, "listening");
+
+const settings = join(folder, "suimon.toml");
+writeFileSync(settings, `
+[listen]
+http = "127.0.0.1:0"
+[admin]
+listen = "127.0.0.1:0"
+[upstream]
+nodes = ["http://127.0.0.1:${app.address().port}"]
+[upstream.health]
+path = "/health"
+interval = "200ms"
+[[session]]
+kind = "tickets"
+hold = "200ms"
+[gate]
+session_law = "static"
+static_sessions = 1
+[lease]
+keys = "${join(folder, "lease.keys")}"
+[learned]
+state = "none"
+[waiting_room]
+name = "Riverside Tickets"
+state = "${join(folder, "line.json")}"
+`);
+const gateway = spawn(suimon, ["serve", "--config", settings], { stdio: ["ignore", "pipe", "inherit"], env: { ...process.env, STATE_DIRECTORY: folder } });
+process.on("exit", () => gateway.kill());
+const said = [];
+let origin, admin;
+for await (const line of createInterface({ input: gateway.stdout })) {
+  said.push(line);
+  const found = (name) => said.map((it) => it.match(new RegExp(`${name}.*?(http://127\\.0\\.0\\.1:\\d+)`))?.[1]).find(Boolean);
+  [origin, admin] = [found("clients"), found("operator")];
+  if (origin && admin) break;
+}
+assert.ok(origin && admin, `the gateway did not start: ${said.join("\n")}`);
+const state = async () => (await fetch(`${admin}/api/state`)).json();
+async function until(what, holds) {
+  for (const end = Date.now() + LONG; Date.now() < end; await new Promise((done) => setTimeout(done, 50))) {
+    const seen = await holds();
+    if (seen) return seen;
+  }
+  throw new Error(`not within ${LONG} ms: ${what}`);
+}
+// Without a cookie a visitor is known by address and browser, so each has a browser of its own.
+let browsers = 0;
+const visit = (path, cookie) => fetch(origin + path, { headers: { Accept: "application/json", "User-Agent": `visitor ${cookie ? 0 : ++browsers}`, ...(cookie && { Cookie: cookie }) } });
+
+/// Takes a place in line, and keeps it as a waiting page does: by asking again and again.
+async function waits() {
+  const answer = await visit("/begin");
+  assert.equal(answer.status, 503);
+  const headers = { Accept: "application/json", "User-Agent": `visitor ${browsers}`, Cookie: answer.headers.getSetCookie().map((it) => it.split(";")[0]).join("; ") };
+  setInterval(() => fetch(`${origin}/begin`, { headers }).then((it) => it.arrayBuffer(), () => {}), 2500);
+}
+
+const browser = await puppeteer.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-dev-shm-usage"] });
+process.on("exit", () => browser.process()?.kill());
+const page = await browser.newPage();
+const complaints = [];
+page.on("pageerror", (error) => complaints.push(error.message));
+page.on("console", (message) => ["error", "warning"].includes(message.type()) && complaints.push(message.text()));
+page.setDefaultTimeout(LONG);
+const text = (selector) => page.$eval(selector, (element) => element.textContent);
+const shows = (selector, part) => page.waitForFunction((at, wanted) => document.querySelector(at)?.textContent.includes(wanted), {}, selector, part);
+
+async function picture(name) {
+  for (const [form, width, height, scheme] of [["wide", 1360, 900, "light"], ["dark", 1360, 900, "dark"], ["phone", 390, 844, "light"]]) {
+    await page.setViewport({ width, height });
+    await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+    const [wants, has] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+    assert.ok(wants <= has, `${name}, ${form}: ${wants} pixels wide on ${has}`);
+    await page.evaluate(AXE);
+    const { violations } = await page.evaluate(() => axe.run());
+    assert.deepEqual(violations.map(({ id, nodes }) => [id, nodes.map((node) => node.html)]), [], `${name}, ${form}`);
+    await page.screenshot({ path: join(folder, `dashboard-${name}-${form}.png`), fullPage: true });
+  }
+  await page.setViewport({ width: 1360, height: 900 });
+}
+
+// Calm: one verdict, the same in the page, its title and the API.
+assert.match(await (await fetch(admin)).text(), /\/api\/events/, "who is no browser gets the paths");
+await page.goto(admin);
+await shows("#live", "live");
+assert.equal(await text("#sentence"), (await state()).verdict.sentence);
+const first = await visit("/begin");
+const cookie = first.headers.get("set-cookie").split(";")[0];
+await shows("#situation", "full");
+assert.match(await page.title(), /^full/);
+await page.waitForFunction(() => document.querySelectorAll("#routes tbody tr").length > 0);
+await picture("calm");
+
+// A line: who waits is counted, and told how long.
+for (let at = 0; at < 3; at++) await waits();
+await shows("#situation", "line");
+await shows("#in-line", "3");
+assert.match(await page.title(), /^line 3/);
+await page.waitForFunction(() => [...document.querySelectorAll("#why li")].length > 0);
+await picture("line");
+
+// A route: its limit, what holds it, and why it moved.
+holding = true;
+const busy = Array.from({ length: 60 }, () => visit("/begin", cookie));
+await until("a request is held", () => held.length > 0);
+await page.waitForFunction(() => [...document.querySelectorAll("#routes tbody tr")].some((row) => row.cells[2].textContent !== "0" && row.querySelector("[data-full=yes]")));
+holding = false;
+letGo();
+await Promise.all(busy.map((answer) => answer.then((it) => it.arrayBuffer())));
+await page.evaluate(() => [...document.querySelectorAll("#routes tbody button")].find((it) => it.textContent === "GET /begin").click());
+await page.waitForFunction(() => document.querySelector("#route").open);
+await shows("#route-facts", "completed /s");
+await picture("route");
+await page.keyboard.press("Escape");
+await page.waitForFunction(() => !document.querySelector("#route").open);
+
+// The charts speak to a keyboard, and show a day.
+await page.$eval("#people .plot", (plot) => plot.focus());
+await page.keyboard.press("End");
+await page.keyboard.press("ArrowLeft");
+await page.waitForFunction(() => /in line \d/.test(document.querySelector("#people .reading").textContent));
+await page.click("#people summary");
+await page.waitForFunction(() => document.querySelectorAll("#people table tbody tr").length > 0);
+await page.evaluate(() => document.querySelector("input[value='86400']").click());
+await page.waitForFunction(() => document.querySelector("input[value='86400']").checked);
+await page.evaluate(() => document.querySelector("input[value='900']").click());
+
+// The application is dead: critical, and those in line are still counted.
+app.close();
+app.closeAllConnections();
+await shows("#situation", "application down");
+assert.match(await text("#nodes"), /down|ejected/);
+await page.waitForFunction(() => document.querySelector("#verdict").dataset.level === "critical");
+await picture("down");
+
+// The gateway is gone: what is shown is marked as old.
+const gone = once(gateway, "exit");
+gateway.kill("SIGKILL");
+await gone;
+await page.waitForFunction(() => document.documentElement.classList.contains("stale"));
+await shows("#live", "last heard");
+const ours = complaints.filter((it) => !/ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|Failed to load resource/.test(it));
+assert.deepEqual(ours, []);
+await browser.close();
+console.log("the dashboard holds");
+process.exit(0);
