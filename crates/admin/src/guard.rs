@@ -18,7 +18,7 @@ pub(crate) async fn guard(State(hosts): State<Arc<[String]>>, request: Request, 
         let allow = [(header::ALLOW, "GET, HEAD")];
         (StatusCode::METHOD_NOT_ALLOWED, allow, "only GET and HEAD are allowed here\n").into_response()
     } else if changes && !is_from_a_tool(request.headers()) {
-        let why = "must be sent as application/json and not by a web page; use `suimon waiting-room` or `suimon pool`\n";
+        let why = "must be sent as application/json and not by a web page; use `suimon waiting-room`, `suimon pool` or `suimon override`\n";
         (StatusCode::FORBIDDEN, why).into_response()
     } else if !is_known(host_of(request.headers(), request.uri()), &hosts) {
         let why = "this listener answers to IP addresses, localhost and the names in admin.hosts; name this host there to allow it\n";
@@ -38,6 +38,11 @@ fn is_from_a_tool(headers: &HeaderMap) -> bool {
     let is_json =
         headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes() == b"application/json");
     is_json && !headers.contains_key(header::ORIGIN) && !headers.contains_key("sec-fetch-site")
+}
+
+/// Returns whether a request is of a sort of client whose commands would be taken.
+pub(crate) fn asks_as_a_commander(headers: &HeaderMap) -> bool {
+    !headers.contains_key(header::ORIGIN) && !headers.contains_key("sec-fetch-site")
 }
 
 /// Returns the host a request is for, port and all, if it names exactly one. A target that names

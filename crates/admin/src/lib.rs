@@ -11,6 +11,7 @@
 //! | `/api/learned` | what was learned of visitors and application, as JSON: [`Learned`] |
 //! | `/api/waiting-room` | the lines, as JSON: [`LineState`]; and by POST what they are told: [`LineRequest`] |
 //! | `/api/pool` | the pools of workers, as JSON: [`PoolAnswer`]; and by POST what they are told: [`PoolRequest`] |
+//! | `/api/override` | what an operator overrides for a while, as JSON: [`OverrideAnswer`]; and by POST what is to be overridden, or released: [`OverrideRequest`] |
 //! | `/healthz` | 200 as long as the process answers |
 //! | `/readyz` | 200 if new visitors should be sent here; else 503 and why |
 //!
@@ -30,6 +31,7 @@ mod load_reports;
 mod metrics;
 mod names;
 mod nodes;
+mod overrides;
 mod pool;
 mod process;
 mod routes;
@@ -53,8 +55,14 @@ pub use learned::{
 };
 pub use listener::CONNECTIONS_MAX;
 pub use load_reports::{LoadReportsState, NodeReportState};
-pub use names::{EVENTS_PATH, HISTORY_PATH, LEARNED_PATH, POOL_PATH, STATE_PATH, WAITING_ROOM_PATH};
+pub use names::{
+    EVENTS_PATH, HISTORY_PATH, LEARNED_PATH, OVERRIDE_PATH, POOL_PATH, STATE_PATH, WAITING_ROOM_PATH,
+};
 pub use nodes::{NodeState, PhpState};
+pub use overrides::{
+    OVERRIDE_SECONDS, OverrideAnswer, OverrideRequest, OverrideState, PINNED_LIMIT_MAX, WHO_CHARS_MAX,
+    WHY_CHARS_MAX,
+};
 pub use pool::{
     Auto, PoolAnswer, PoolChangeState, PoolDetails, PoolOrder, PoolRequest, PoolSize, PoolState, PoolTotals,
     WorkerState,
@@ -75,6 +83,7 @@ use std::time::Duration;
 use suimon_proxy::UpstreamNodeView;
 use suimon_proxy::{LearnedView, LineCommand, LineError, LineReport, LoadReportCounts, View};
 use suimon_proxy::{NodesReport, PoolCommand, PoolError, PoolReport};
+use suimon_proxy::{Override, OverrideError, OverrideOrder};
 
 /// The source of the numbers.
 pub trait Source: Send + Sync + 'static {
@@ -108,6 +117,25 @@ pub trait Source: Send + Sync + 'static {
     /// # Errors
     /// If there is no such pool, or it cannot have so many workers.
     fn command_pool(&self, name: Option<&str>, command: PoolCommand) -> Result<(), PoolError>;
+    /// Returns the overrides in force.
+    fn overrides(&self) -> Vec<Override> {
+        Vec::new()
+    }
+    /// Puts an override in force.
+    ///
+    /// # Errors
+    /// If there is no such route or node, or it cannot be overridden so.
+    fn override_with(&self, order: OverrideOrder) -> Result<(), OverrideError> {
+        Err(OverrideError::NoSuchRoute(order.what.to_string()))
+    }
+    /// Ends an override before its time, because `who` says so.
+    ///
+    /// # Errors
+    /// If there is none of this number.
+    fn release(&self, id: u64, who: &str) -> Result<(), OverrideError> {
+        let _ = who;
+        Err(OverrideError::NoSuch(id))
+    }
     /// Returns how the nodes stand that come and go; `None`: none do.
     fn scaling(&self) -> Option<NodesReport>;
     /// Returns whether the gateway is shutting down.

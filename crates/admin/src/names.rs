@@ -17,8 +17,10 @@ pub const LEARNED_PATH: &str = "/api/learned";
 pub const WAITING_ROOM_PATH: &str = "/api/waiting-room";
 /// Where the pools of workers are shown, and commanded by their operator.
 pub const POOL_PATH: &str = "/api/pool";
+/// Where overrides are shown, and set and released by an operator.
+pub const OVERRIDE_PATH: &str = "/api/override";
 /// Where commands are taken, by POST.
-pub(crate) const COMMAND_PATHS: [&str; 2] = [WAITING_ROOM_PATH, POOL_PATH];
+pub(crate) const COMMAND_PATHS: [&str; 3] = [WAITING_ROOM_PATH, POOL_PATH, OVERRIDE_PATH];
 /// Where the process answers that it lives, ...
 pub(crate) const HEALTH_PATH: &str = "/healthz";
 /// ... and that new visitors should be sent here.

@@ -2,11 +2,12 @@
 
 use crate::Source;
 use crate::dashboard;
-use crate::guard::guard;
+use crate::guard::{asks_as_a_commander, guard};
 use crate::history::HistoryState;
 use crate::learned::Learned;
 use crate::listener::Bounded;
 use crate::names;
+use crate::overrides::{OverrideAnswer, OverrideCommand, OverrideRequest, OverrideState};
 use crate::pool::{PoolAnswer, PoolDetails, PoolRequest};
 use crate::shown::Shown;
 use crate::state::{self, State, not_ready_because};
@@ -24,7 +25,7 @@ use std::future::Future;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use suimon_proxy::PoolError;
+use suimon_proxy::{OverrideError, PoolError};
 use tokio::net::TcpListener;
 
 /// What the operator's listener is told before it starts.
@@ -40,7 +41,7 @@ pub struct Params {
 }
 
 /// Every path, with what is there.
-const PATHS: [(&str, &str); 9] = [
+const PATHS: [(&str, &str); 10] = [
     (names::METRICS_PATH, "numbers, for Prometheus"),
     (names::STATE_PATH, "current state as JSON; `suimon status` prints it"),
     (names::HISTORY_PATH, "the last 900 seconds, or with ?seconds=86400 the last day by minutes, as JSON"),
@@ -54,6 +55,10 @@ const PATHS: [(&str, &str); 9] = [
         "the waiting room's lines, as JSON; `suimon waiting-room` shows and commands them",
     ),
     (names::POOL_PATH, "pools of workers, as JSON; `suimon pool` shows and commands them"),
+    (
+        names::OVERRIDE_PATH,
+        "what an operator overrides for a while, as JSON; `suimon override` shows, sets and releases it",
+    ),
     (names::HEALTH_PATH, "200 as long as the process answers"),
     (names::READY_PATH, "200 if the gateway is ready for new visitors"),
 ];
@@ -90,6 +95,7 @@ fn router(hosts: Arc<[String]>, shown: Shown) -> Router {
         .route(names::LEARNED_PATH, get(learned))
         .route(names::WAITING_ROOM_PATH, get(lines).post(command_lines))
         .route(names::POOL_PATH, get(pools).post(command_pools))
+        .route(names::OVERRIDE_PATH, get(overrides).post(command_overrides))
         .route(names::HEALTH_PATH, get(async || "ok\n"))
         .route(names::READY_PATH, get(readyz))
         .fallback(async || (StatusCode::NOT_FOUND, "not found; / lists all paths\n"))
@@ -126,9 +132,11 @@ struct SinceQuery {
 
 async fn state(
     extract::State(shown): extract::State<Shown>,
+    headers: HeaderMap,
     extract::Query(SinceQuery { since }): extract::Query<SinceQuery>,
 ) -> Json<State> {
-    Json(shown.state(since))
+    let state = shown.state(since);
+    Json(State { takes_commands: shown.takes_commands && asks_as_a_commander(&headers), ..state })
 }
 
 /// How far back the history is asked for.
@@ -236,6 +244,45 @@ fn pools_since(shown: &Shown, since: u64) -> PoolAnswer {
     let pools = shown.source.pools(since);
     let pools = pools.iter().map(|pool| PoolDetails::of(pool, &view, started_at)).collect();
     PoolAnswer { now, pools }
+}
+
+async fn overrides(extract::State(shown): extract::State<Shown>) -> Json<OverrideAnswer> {
+    Json(overrides_of(&shown))
+}
+
+async fn command_overrides(
+    extract::State(shown): extract::State<Shown>,
+    request: Result<Json<OverrideRequest>, JsonRejection>,
+) -> Response {
+    if let Some(refusal) = shown.refuses_commands("override") {
+        return refusal;
+    }
+    let command = match request.map_err(|error| error.to_string()).and_then(|Json(it)| it.command()) {
+        Ok(command) => command,
+        Err(why) => return (StatusCode::BAD_REQUEST, format!("{why}\n")).into_response(),
+    };
+    let done = match command {
+        OverrideCommand::Set(order) => shown.source.override_with(order),
+        OverrideCommand::Release(id, who) => shown.source.release(id, &who),
+    };
+    match done {
+        Ok(()) => Json(overrides_of(&shown)).into_response(),
+        Err(error) => {
+            let status = match error {
+                OverrideError::NoSuchRoute(_) | OverrideError::NoSuchNode(..) | OverrideError::NoSuch(_) => {
+                    StatusCode::NOT_FOUND
+                }
+                OverrideError::Several(_) | OverrideError::LastNode(_) | OverrideError::Full => {
+                    StatusCode::BAD_REQUEST
+                }
+            };
+            (status, format!("{error}\n")).into_response()
+        }
+    }
+}
+
+fn overrides_of(shown: &Shown) -> OverrideAnswer {
+    OverrideAnswer { overrides: shown.source.overrides().iter().map(OverrideState::of).collect() }
 }
 
 async fn readyz(extract::State(shown): extract::State<Shown>) -> Response {

@@ -16,7 +16,7 @@ use std::time::Duration;
 pub(crate) struct Shown {
     pub(crate) source: Arc<dyn Source>,
     pub(crate) version: Arc<str>,
-    takes_commands: bool,
+    pub(crate) takes_commands: bool,
     memory: Arc<Mutex<Memory>>,
     pub(crate) stage: Stage,
 }
@@ -78,6 +78,8 @@ impl Shown {
 
     /// Returns what an event says to who has seen the decisions up to `since`.
     pub(crate) fn live(&self, since: u64) -> LiveState {
-        LiveState { state: self.state(since), sample: self.memory().samples.newest().cloned() }
+        // A page that listens is one of ours, which may command where anybody may.
+        let state = State { takes_commands: self.takes_commands, ..self.state(since) };
+        LiveState { state, sample: self.memory().samples.newest().cloned() }
     }
 }

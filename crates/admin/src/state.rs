@@ -5,6 +5,7 @@
 use crate::Source;
 use crate::load_reports::LoadReportsState;
 use crate::nodes::NodeState;
+use crate::overrides::OverrideState;
 use crate::pool::PoolState;
 use crate::scaling::ScalingState;
 use crate::services::{self, ServiceState};
@@ -74,6 +75,12 @@ pub struct State {
     /// Every pool of workers; empty where none is declared.
     #[serde(default)]
     pub pools: Vec<PoolState>,
+    /// What an operator overrides for a while, by number.
+    #[serde(default)]
+    pub overrides: Vec<OverrideState>,
+    /// Whether commands of the client that asks would be taken, sent as it has asked.
+    #[serde(default)]
+    pub takes_commands: bool,
     /// The last decisions, oldest first; with `?since=ID`, those after that one.
     pub decisions: Vec<DecisionState>,
 }
@@ -407,6 +414,9 @@ impl State {
             pools: (source.pools(u64::MAX).iter())
                 .map(|report| PoolState::of(report, &view, started_at))
                 .collect(),
+            overrides: source.overrides().iter().map(OverrideState::of).collect(),
+            // Only who has read the request knows.
+            takes_commands: false,
             decisions: decisions(&view, started_at, since),
         }
     }

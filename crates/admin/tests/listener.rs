@@ -17,6 +17,7 @@ use suimon_model::{Instant, Limit, NodeId, PoolId, Quantity, Reason, Record, Rou
 use suimon_params::{RoutePattern, SessionKind};
 use suimon_proxy::UpstreamNodeView;
 use suimon_proxy::{LearnedView, LineCommand, LineCounts, LineError, LineReport, RouteReport, View};
+use suimon_proxy::{Overridden, OverrideError, OverrideOrder};
 use suimon_proxy::{PoolChange, PoolCommand, PoolError, PoolEvent, PoolReport, PoolStatus, WorkerStatus};
 use tokio::net::TcpListener;
 
@@ -27,9 +28,23 @@ struct Fixed {
     node_down: AtomicBool,
     commands: Mutex<Vec<LineCommand>>,
     pool_commands: Mutex<Vec<PoolCommand>>,
+    overridden: Mutex<Vec<OverrideOrder>>,
 }
 
 impl Source for Fixed {
+    fn override_with(&self, order: OverrideOrder) -> Result<(), OverrideError> {
+        match &order.what {
+            Overridden::Route { name, .. } if name == "GET /none" => {
+                Err(OverrideError::NoSuchRoute(name.clone()))
+            }
+            Overridden::Node { address } => Err(OverrideError::LastNode(address.clone())),
+            _ => {
+                self.overridden.lock().unwrap().push(order);
+                Ok(())
+            }
+        }
+    }
+
     fn lines(&self) -> Vec<LineReport> {
         let view = suimon_line::Line::new(suimon_line::Params::default(), Instant::ORIGIN).view();
         vec![LineReport {
@@ -452,15 +467,49 @@ async fn pools_are_told_what_a_tool_says_and_nothing_of_a_page() {
 }
 
 #[tokio::test]
+async fn what_an_operator_overrides_is_handed_on_and_what_cannot_be_is_told_in_a_sentence() {
+    let (address, source) = start().await;
+    let json = "Content-Type: application/json\r\n";
+    let (status, answer) = post_to(address, "/api/override", json, r#"{"gate":"open","for_s":5}"#).await;
+    assert_eq!(status, 200, "{answer}");
+    assert!(answer.ends_with(r#"{"overrides":[]}"#), "{answer}");
+    let order = OverrideOrder {
+        what: Overridden::Gate,
+        life: Duration::from_secs(5),
+        who: "admin".to_string(),
+        why: None,
+    };
+    assert_eq!(*source.overridden.lock().unwrap(), [order]);
+    for (order, wanted, part) in [
+        (r#"{"gate":"shut"}"#, 400, "gate must be"),
+        ("{", 400, "Failed to parse"),
+        (r#"{"route":"GET /none","limit":5}"#, 404, "there is no route"),
+        (r#"{"node":"http://a:1","drain":true}"#, 400, "last node that takes new requests"),
+        (r#"{"release":9}"#, 404, "there is no override 9"),
+    ] {
+        let (status, answer) = post_to(address, "/api/override", json, order).await;
+        assert_eq!(status, wanted, "{order}: {answer}");
+        assert!(answer.contains(part), "{order}: {answer}");
+    }
+    assert_eq!(source.overridden.lock().unwrap().len(), 1);
+    let (status, answer) = get(address, "/api/override").await;
+    assert_eq!(status, 200, "{answer}");
+    let (_, state) = get(address, "/api/state").await;
+    assert!(state.contains(r#""takes_commands":true"#) && state.contains(r#""overrides":[]"#), "{state}");
+}
+
+#[tokio::test]
 async fn a_listener_that_others_reach_takes_no_command() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let source = Arc::new(Fixed::default());
     let seen = Arc::clone(&source) as Arc<dyn Source>;
     tokio::spawn(serve(listener, Params::default(), seen, std::future::pending()));
-    for (path, order) in
-        [("/api/pool", r#"{"order":"reload"}"#), ("/api/waiting-room", r#"{"order":"pause"}"#)]
-    {
+    for (path, order) in [
+        ("/api/pool", r#"{"order":"reload"}"#),
+        ("/api/waiting-room", r#"{"order":"pause"}"#),
+        ("/api/override", r#"{"gate":"open"}"#),
+    ] {
         let (status, answer) = post_to(address, path, "Content-Type: application/json\r\n", order).await;
         assert_eq!(status, 403, "{answer}");
         assert!(answer.contains("commands are accepted on loopback only"), "{answer}");

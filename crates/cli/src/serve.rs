@@ -25,6 +25,7 @@ use suimon_proxy::RecordError;
 use suimon_proxy::{LearnedView, LineCommand, LineError, LineReport, Observer, Server, StartError, View};
 use suimon_proxy::{LoadReportCounts, UpstreamNodeView};
 use suimon_proxy::{NodesReport, PoolCommand, PoolError, PoolReport};
+use suimon_proxy::{Override, OverrideError, OverrideOrder};
 use suimon_settings::{Faults, Settings, StatePath, text_of};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};
@@ -264,6 +265,18 @@ impl Source for Gateway {
 
     fn command_pool(&self, name: Option<&str>, command: PoolCommand) -> Result<(), PoolError> {
         self.observer.command_pool(name, command)
+    }
+
+    fn overrides(&self) -> Vec<Override> {
+        self.observer.overrides()
+    }
+
+    fn override_with(&self, order: OverrideOrder) -> Result<(), OverrideError> {
+        self.observer.override_with(order)
+    }
+
+    fn release(&self, id: u64, who: &str) -> Result<(), OverrideError> {
+        self.observer.release(id, who)
     }
 
     fn scaling(&self) -> Option<NodesReport> {

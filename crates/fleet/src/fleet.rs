@@ -30,6 +30,8 @@ struct Node {
     in_flight: u32,
     picked: u64,
     draining: bool,
+    /// Whether it gets nothing new because an operator says so for a while.
+    held_back: bool,
     /// Whether it was removed, and its place is free.
     gone: bool,
     health: Health,
@@ -92,6 +94,7 @@ impl Fleet {
             in_flight: 0,
             picked: 0,
             draining: false,
+            held_back: false,
             gone: false,
             health: Health::new(now, self.params.checks.as_ref(), &mut self.rng),
             ejection: Ejection::default(),
@@ -324,10 +327,25 @@ impl Fleet {
         let Some(state) = self.nodes.get_mut(node.index()) else { return };
         let from = state.status();
         if std::mem::replace(&mut state.draining, draining) != draining {
-            let why = if draining { Why::Drain } else { Why::DrainOver };
-            self.changed(now, node, from, why, Duration::ZERO);
-            self.lose(now);
+            self.change_drain(now, node, from);
         }
+    }
+
+    /// Gives `node` nothing new if `held_back`, whatever [`Fleet::drain`] is told, or only as that is
+    /// told again.
+    pub fn hold_back(&mut self, now: Instant, node: NodeId, held_back: bool) {
+        let Some(state) = self.nodes.get_mut(node.index()) else { return };
+        let from = state.status();
+        if std::mem::replace(&mut state.held_back, held_back) != held_back {
+            self.change_drain(now, node, from);
+        }
+    }
+
+    fn change_drain(&mut self, now: Instant, node: NodeId, from: Status) {
+        let Some(state) = self.nodes.get(node.index()) else { return };
+        let why = if state.status() == Status::Draining { Why::Drain } else { Why::DrainOver };
+        self.changed(now, node, from, why, Duration::ZERO);
+        self.lose(now);
     }
 
     /// Does all that is due by `now`: see [`Fleet::poll_timeout`].
@@ -532,7 +550,7 @@ impl Fleet {
 
 impl Node {
     fn status(&self) -> Status {
-        if self.draining || self.gone {
+        if self.draining || self.held_back || self.gone {
             Status::Draining
         } else if self.lost || !self.health.is_up() {
             Status::Down

@@ -60,6 +60,9 @@ struct Inner {
     memory: ClientMemory<Connection>,
     /// What the gate does on routes that are found.
     found_mode: RouteMode,
+    /// What it does instead on routes of these names, and whether nobody is held at the session gate:
+    /// an operator says so for a while.
+    overridden: (Vec<(String, RouteMode)>, bool),
     /// What a recording calls the gate's routes and kinds.
     names: RecordNames,
     /// Nodes that limits and capacities are those of: the last number that was not 0.
@@ -204,6 +207,7 @@ impl Gatekeeper {
                 waiters: HashMap::new(),
                 memory: ClientMemory::default(),
                 found_mode,
+                overridden: (Vec::new(), false),
                 names: RecordNames::default(),
                 nodes: 1,
                 recorder: None,

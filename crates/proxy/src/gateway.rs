@@ -4,33 +4,39 @@
 //! and what HTTP/2 has agreed on. What the gate, the routes, the visitors' cookies and the lines
 //! hold is shared by all settings that follow one another, so that adopting others forgets nothing.
 
+use crate::overrides::{Overridden, Override, OverrideError, OverrideOrder, Overrides};
 use crate::pipeline::{ClientGone, Core, serve};
 use crate::server::StartError;
+use crate::server::has_nodes;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use hyper::body::Incoming;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
 use suimon_downstream::answer_body::ResponseBody;
 use suimon_downstream::connection::Connection;
 use suimon_downstream::host::Host;
 use suimon_downstream::service::{Rules, Service};
 use suimon_message::validate::RequestFault;
-use suimon_params::Params;
+use suimon_params::{DeclaredRoute, Params};
 use suimon_waiting_room::{Pages, read_template};
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Gateway {
     core: ArcSwap<Core>,
-    /// One after another.
-    adopting: Mutex<()>,
+    /// What an operator has overridden. Locked while anything is adopted: one after another.
+    overrides: Mutex<Overrides>,
 }
+
+/// How often it is looked whether the time of an override is over.
+const TEND_EVERY: Duration = Duration::from_millis(250);
 
 impl Gateway {
     /// Returns a gateway that serves by these settings.
     pub(crate) fn new(core: Core) -> Arc<Self> {
-        Arc::new(Gateway { core: ArcSwap::from_pointee(core), adopting: Mutex::default() })
+        Arc::new(Gateway { core: ArcSwap::from_pointee(core), overrides: Mutex::default() })
     }
 
     /// Returns what a request that comes now is served by.
@@ -39,19 +45,124 @@ impl Gateway {
     }
 
     /// Puts other settings in force, all or none. What is bound, opened or counted on from the
-    /// start stays as it was.
+    /// start stays as it was. Overrides stay, but for those of things that these settings change.
     pub(crate) fn adopt(&self, wanted: Params) -> Result<(), StartError> {
-        let _one = self.adopting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut overrides = self.lock();
         let before = self.core();
         check_same(before.params(), &wanted)?;
         let params = before.params().adopting(wanted);
         let template = read_template(&params.waiting_room).map_err(StartError::Params)?;
         let pages = Pages::of(&params.waiting_room, template, before.waiting_room().is_some());
+        let over = overrides.take_out(|it| is_changed(&it.what, before.params(), &params));
         let after = Arc::new(before.adopting(params, Arc::new(pages)));
         self.core.store(Arc::clone(&after));
+        after.backend().keeper.override_with(overrides.modes(), overrides.opens_gate());
         after.backend().keeper.adopt(after.params());
+        for ended in over {
+            log_end(&ended, "the settings that were adopted change the same");
+        }
         Ok(())
     }
+
+    /// Returns the overrides in force.
+    pub(crate) fn overrides(&self) -> Vec<Override> {
+        self.lock().all().to_vec()
+    }
+
+    /// Puts an override in force.
+    pub(crate) fn override_with(&self, order: OverrideOrder) -> Result<(), OverrideError> {
+        let mut overrides = self.lock();
+        let (own, earlier) = overrides.set(Instant::now(), SystemTime::now(), order)?;
+        self.put_in_force(&overrides);
+        if let Some(earlier) = earlier {
+            log_end(&earlier, "another one takes its place");
+        }
+        tracing::info!(
+            id = own.id,
+            who = own.who,
+            why = own.why.as_deref().unwrap_or("not said"),
+            "overridden for {}: {}",
+            humantime::format_duration(Duration::from_secs((own.until_unix - own.since_unix).round() as u64)),
+            own.what
+        );
+        Ok(())
+    }
+
+    /// Ends an override, because `who` says so.
+    pub(crate) fn release(&self, id: u64, who: &str) -> Result<(), OverrideError> {
+        let mut overrides = self.lock();
+        let ended = overrides.release(id)?;
+        self.put_in_force(&overrides);
+        log_end(&ended, &format!("released by {who}"));
+        Ok(())
+    }
+
+    /// Ends overrides when their time is over. Never returns.
+    pub(crate) async fn tend_overrides(&self) {
+        let mut ticks = tokio::time::interval(TEND_EVERY);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let mut overrides = self.lock();
+            if overrides.all().is_empty() {
+                continue;
+            }
+            let ended = overrides.expire(Instant::now());
+            if ended.is_empty() {
+                // A node may have come back under its address.
+                self.hold_nodes_back(&overrides);
+                continue;
+            }
+            self.put_in_force(&overrides);
+            ended.iter().for_each(|ended| log_end(ended, "its time is over"));
+        }
+    }
+
+    fn put_in_force(&self, overrides: &Overrides) {
+        let core = self.core();
+        let keeper = &core.backend().keeper;
+        if keeper.override_with(overrides.modes(), overrides.opens_gate()) {
+            keeper.adopt(core.params());
+        }
+        self.hold_nodes_back(overrides);
+    }
+
+    fn hold_nodes_back(&self, overrides: &Overrides) {
+        let (core, nodes) = (self.core(), overrides.nodes());
+        for (_, upstream) in core.backend().upstreams().filter(|(_, it)| has_nodes(it)) {
+            upstream.hold_back(|address| nodes.iter().any(|node| node == address));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Overrides> {
+        self.overrides.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns whether the settings of `after` say something else than those of `before` of what is
+/// overridden.
+fn is_changed(what: &Overridden, before: &Params, after: &Params) -> bool {
+    match what {
+        Overridden::Route { name, .. } => {
+            let mode = |params: &Params| {
+                let declared =
+                    params.routes.declared.iter().find(|route| DeclaredRoute::name(route) == *name);
+                declared.map_or(params.routes.discovered_mode, |route| route.mode)
+            };
+            mode(before) != mode(after)
+        }
+        Overridden::Gate => {
+            let modes = |params: &Params| params.sessions.kinds.iter().map(|kind| kind.gate.mode).collect();
+            let (before, after): (Vec<_>, Vec<_>) = (modes(before), modes(after));
+            before != after
+        }
+        // Nodes take a restart.
+        Overridden::Node { .. } => false,
+    }
+}
+
+fn log_end(ended: &Override, why: &str) {
+    tracing::info!(id = ended.id, who = ended.who, "no longer overridden ({why}): {}", ended.what);
 }
 
 /// Succeeds if both have the same kinds of session and the same declared routes: what is known of

@@ -20,6 +20,7 @@ mod gatekeeper;
 mod gateway;
 mod liveness;
 mod nodes_report;
+mod overrides;
 mod pipeline;
 mod returns;
 mod server;
@@ -30,6 +31,9 @@ mod ungated;
 mod wall_clock;
 
 pub use nodes_report::NodesReport;
+pub use overrides::{
+    OVERRIDE_SECONDS_MAX, OVERRIDES_MAX, Overridden, Override, OverrideError, OverrideOrder,
+};
 pub use server::{LineCommand, LineError, LineReport, Observer, Server, StartError};
 pub use server::{PoolCommand, PoolError, PoolReport};
 pub use sharing_view::SharingView;

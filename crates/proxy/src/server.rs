@@ -5,12 +5,14 @@ mod kept;
 mod learned;
 mod lines;
 mod nodes;
+mod overrides;
 mod pools;
 mod sharing;
 mod start_error;
 mod workers;
 
 pub use lines::{LineCommand, LineError, LineReport};
+pub(crate) use overrides::has_nodes;
 pub use pools::{PoolCommand, PoolError, PoolReport};
 pub use start_error::StartError;
 
@@ -257,6 +259,8 @@ impl Server {
         let mut background = JoinSet::new();
         let keeper = Arc::clone(&backend.keeper);
         background.spawn(async move { keeper.tick().await });
+        let gateway = Arc::clone(&self.gateway);
+        background.spawn(async move { gateway.tend_overrides().await });
         let waited_for = Arc::clone(&backend);
         background.spawn(async move { waited_for.make_room().await });
         let watcher = Arc::clone(&core.rules().watcher);

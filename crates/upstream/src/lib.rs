@@ -28,6 +28,7 @@ mod body;
 mod cgi;
 mod checks;
 mod connect;
+mod drain;
 mod error;
 mod fastcgi;
 mod fault;
@@ -229,14 +230,6 @@ impl Upstream {
         let _ = self.shared.is_reached.subscribe().wait_for(|is_reached| *is_reached).await;
     }
 
-    /// Gives a node no new requests if `draining`, or gives it new ones again. Its requests in
-    /// flight continue.
-    pub fn drain(&self, node: NodeId, draining: bool) {
-        let now = self.shared.now();
-        self.shared.fleet().drain(now, node, draining);
-        self.shared.tell_changes();
-    }
-
     /// Says whether a node could be used, but for its number.
     ///
     /// # Errors
@@ -264,30 +257,6 @@ impl Upstream {
         shared.hurry.notify_one();
         shared.tell_changes();
         Ok(id)
-    }
-
-    /// Lets the sessions of the application that are at a node go elsewhere, as it will be gone in a
-    /// moment.
-    pub fn release_sessions(&self, node: NodeId) {
-        let now = self.shared.now();
-        self.shared.fleet().release_sessions(now, node);
-        self.shared.tell_changes();
-    }
-
-    /// Lets a node go that drains and has no request, and no session that stays at its node; returns
-    /// whether it is gone. Its idle connections are closed, and its id belongs to the next node that is
-    /// added.
-    pub fn remove_node(&self, id: NodeId) -> bool {
-        let shared = &self.shared;
-        // What is known of it is said while it has a name.
-        shared.tell_changes();
-        let mut fleet = shared.fleet();
-        let is_gone = fleet.remove_node(shared.now(), id);
-        if is_gone {
-            shared.nodes.set(id, None);
-            shared.name_reporter(id, None);
-        }
-        is_gone
     }
 
     /// Returns whether any node speaks HTTP/2, so that both sides of a request may send at the same

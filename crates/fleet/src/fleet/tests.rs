@@ -442,6 +442,24 @@ fn a_node_that_drains_is_removed_once_it_has_nothing_in_flight() {
 }
 
 #[test]
+fn a_node_that_is_held_back_and_drains_serves_again_once_both_are_over() {
+    let mut fleet = fleet(2);
+    let node = NodeId(1);
+    fleet.hold_back(at(0.0), node, true);
+    assert_eq!(picks(&mut fleet, at(0.0), 9), BTreeSet::from([0]));
+    assert!(!fleet.remove_node(at(0.0), node), "it is to come back");
+    fleet.drain(at(1.0), node, true);
+    fleet.hold_back(at(2.0), node, false);
+    assert_eq!(status(&fleet, 1), Status::Draining, "who found it says that it is gone");
+    fleet.hold_back(at(3.0), node, true);
+    fleet.drain(at(4.0), node, false);
+    assert_eq!(status(&fleet, 1), Status::Draining, "the operator wants it out");
+    fleet.hold_back(at(5.0), node, false);
+    assert_eq!(status(&fleet, 1), Status::Up);
+    assert_eq!(picks(&mut fleet, at(6.0), 99), BTreeSet::from([0, 1]));
+}
+
+#[test]
 fn a_new_node_takes_a_place_that_is_free_and_none_of_its_past() {
     let mut fleet = checked(2);
     while status(&fleet, 1) == Status::Up {

@@ -1,7 +1,7 @@
 //! What the gate is told of routes, kinds of session and settings.
 
 use super::{Gatekeeper, Inner};
-use suimon_gate::{Adoption, KindParams, RouteMode, Services, WorkerLoad};
+use suimon_gate::{Adoption, KindMode, KindParams, RouteMode, Services, WorkerLoad};
 use suimon_model::{Duration, Instant, KindId, PoolId, RouteId};
 use suimon_params::Params;
 use suimon_record::{Event, name_cut};
@@ -26,7 +26,7 @@ impl Gatekeeper {
     fn add_route(&self, name: &str, mode: Option<RouteMode>, is_mixed: bool, pool: PoolId) -> RouteId {
         let now = self.clock.now();
         let mut inner = self.lock();
-        let mode = mode.unwrap_or(inner.found_mode);
+        let mode = inner.overriding(name).unwrap_or(mode.unwrap_or(inner.found_mode));
         inner.names.routes.push(name_cut(name).to_owned());
         inner.note(now, || Event::Route { is_mixed, mode, name: name.to_owned() });
         let route = if is_mixed {
@@ -46,7 +46,7 @@ impl Gatekeeper {
         if !inner.gate.is_deserted(route) {
             return false;
         }
-        let mode = inner.found_mode;
+        let mode = inner.overriding(name).unwrap_or(inner.found_mode);
         name_cut(name).clone_into(&mut inner.names.routes[route.index()]);
         inner.note(now, || Event::Renewed { route, mode, name: name.to_owned() });
         inner.gate.renew_route(now, route, mode);
@@ -122,12 +122,28 @@ impl Gatekeeper {
         self.lock().gate.take_worker_load(self.clock.now(), pool)
     }
 
+    /// Says what the gate is to do on routes of these names, and whether nobody is to be held at the
+    /// session gate, whatever the settings say; in force from the next [`Gatekeeper::adopt`] on.
+    /// Returns whether that is anything else than before.
+    pub(crate) fn override_with(&self, routes: Vec<(String, RouteMode)>, opens_gate: bool) -> bool {
+        let overridden = (routes, opens_gate);
+        let mut inner = self.lock();
+        std::mem::replace(&mut inner.overridden, overridden.clone()) != overridden
+    }
+
     /// Puts other settings in force; the kinds of session and the declared routes are the same.
     pub(crate) fn adopt(&self, params: &Params) {
         self.with_gate(|inner, now| {
             inner.found_mode = params.routes.discovered_mode;
             let declared = |id: RouteId| params.routes.declared.get(id.index().checked_sub(SHARES)?);
-            let wanted = |id| declared(id).map_or(params.routes.discovered_mode, |route| route.mode);
+            let own = |id| declared(id).map_or(params.routes.discovered_mode, |route| route.mode);
+            let name = |id: RouteId| inner.names.routes.get(id.index()).map_or("", String::as_str);
+            let wanted = |id| inner.overriding(name(id)).unwrap_or_else(|| own(id));
+            let is_open = inner.overridden.1;
+            let kind = |kind: &KindParams| match kind.mode {
+                KindMode::Enforce if is_open => KindParams { mode: KindMode::Observe, ..kind.clone() },
+                _ => kind.clone(),
+            };
             let modes = inner.gate.modes().map(|(id, mode)| (id, mode, wanted(id)));
             let adoption = Adoption {
                 params: params.gate.clone(),
@@ -137,7 +153,7 @@ impl Gatekeeper {
                     .collect(),
                 kinds: (0..)
                     .map(KindId)
-                    .zip(params.sessions.kinds.iter().map(|kind| kind.gate.clone()))
+                    .zip(params.sessions.kinds.iter().map(|own| kind(&own.gate)))
                     .collect(),
             };
             inner.note(now, || Event::Adopt(Box::new(adoption.clone())));
@@ -148,6 +164,12 @@ impl Gatekeeper {
 }
 
 impl Inner {
+    /// Returns what an operator wants of the gate on the route of this name, if anything.
+    fn overriding(&self, name: &str) -> Option<RouteMode> {
+        let mut routes = self.overridden.0.iter();
+        routes.find(|(own, _)| name_cut(own) == name_cut(name)).map(|(_, mode)| *mode)
+    }
+
     fn give_to_pool(&mut self, now: Instant, route: RouteId, pool: PoolId) {
         if self.gate.pool_of(route) != pool {
             self.note(now, || Event::PoolOf(route, pool));

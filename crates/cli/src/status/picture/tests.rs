@@ -28,6 +28,8 @@ fn route(name: &str, offered: u64) -> RouteState {
 
 fn state() -> State {
     State {
+        overrides: Vec::new(),
+        takes_commands: true,
         scaling: None,
         version: "9.9.9".to_string(),
         now: 1000.0,
