@@ -1,11 +1,15 @@
 //! The command line of `suimon`, with its help texts.
 
+mod admin;
 mod agent;
 mod lab_node;
+mod overrides;
 mod pool;
 
+pub(crate) use admin::AdminAt;
 pub(crate) use agent::Agent;
 pub(crate) use lab_node::LabNode;
+pub(crate) use overrides::{Override, OverrideCommand, OverrideFor, OverrideOf};
 pub(crate) use pool::{Pool, PoolCommand, PoolOf, Workers};
 
 use crate::demo::Demo;
@@ -30,6 +34,7 @@ use suimon_settings::{duration, parse_size};
   suimon serve --to http://127.0.0.1:8080     protect the application on port 8080; visitors come to port 8000
   suimon status                               what the gateway does right now, and why
   suimon check suimon.toml                    everything that is wrong with a settings file
+  suimon override list                        what an operator has overridden, and until when
   suimon pool status                          the workers that the gateway runs itself, if it does
   suimon sim scenarios/                       what would happen, with other visitors, machines or laws
   suimon report gate.rec                      what a recorded gateway did, as a page with charts
@@ -55,6 +60,8 @@ pub(crate) enum Command {
     WaitingRoom(WaitingRoom),
     /// Show or command the pools of workers of a running gateway.
     Pool(Pool),
+    /// Override limits, gate or nodes of a running gateway for a while.
+    Override(Override),
     /// Run on a node: report its load to gateways, and answer HAProxy's agent-check.
     Agent(Agent),
     /// Play visitors over real HTTP and report what they experience.
@@ -164,9 +171,8 @@ pub(crate) struct Check {
   suimon status --watch
   suimon status --admin http://127.0.0.1:9001 --json")]
 pub(crate) struct Status {
-    /// Address of the gateway's admin listener, as http://host:port or host:port.
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8001")]
-    pub(crate) admin: String,
+    #[command(flatten)]
+    pub(crate) at: AdminAt,
     /// Print the gateway's own JSON.
     #[arg(long, conflicts_with = "watch")]
     pub(crate) json: bool,
@@ -250,9 +256,8 @@ pub(crate) enum Waiting {
 /// Where the gateway is.
 #[derive(Args, Debug)]
 pub(crate) struct GatewayAt {
-    /// Address of the gateway's admin listener.
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8001")]
-    pub(crate) admin: String,
+    #[command(flatten)]
+    pub(crate) at: AdminAt,
     /// Print the gateway's own JSON.
     #[arg(long)]
     pub(crate) json: bool,

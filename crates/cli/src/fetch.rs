@@ -1,16 +1,19 @@
 //! One request to a gateway's admin listener, over plain HTTP.
 
+use crate::args::AdminAt;
 use crate::exit::Exit;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1;
-use hyper::header::{CONTENT_TYPE, HeaderMap};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::http::request::Builder;
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
+use std::path::Path;
 use std::time::Duration;
 use suimon_params::upstream::{NodeAddress, NodeParams, Scheme};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
 
 /// The longest a gateway may take to respond.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -22,6 +25,8 @@ const ANSWER_BYTES_MAX: usize = 64 << 20;
 pub(crate) enum FetchError {
     /// The URL cannot be used.
     BadUrl(String),
+    /// The file of the token cannot be used.
+    BadToken(String),
     /// The gateway refused the request; its reason.
     Refused(String),
     /// There was no response, or not a gateway's.
@@ -34,7 +39,7 @@ impl FetchError {
     pub(crate) fn explain(&self, option: &str, url: &str) -> Exit {
         eprintln!("{}", self.explanation(option, url));
         match self {
-            FetchError::BadUrl(_) => Exit::Usage,
+            FetchError::BadUrl(_) | FetchError::BadToken(_) => Exit::Usage,
             FetchError::Refused(_) | FetchError::NoAnswer(_) => Exit::Failed,
         }
     }
@@ -42,6 +47,7 @@ impl FetchError {
     fn explanation(&self, option: &str, url: &str) -> String {
         match self {
             FetchError::BadUrl(why) => format!("{option}: {why}"),
+            FetchError::BadToken(why) => format!("--token-file: {why}"),
             FetchError::Refused(why) => format!("the gateway refused: {why}"),
             FetchError::NoAnswer(why) => format!(
                 "nobody answers at {url} ({why}).\nIs the gateway running, and is this its operator address? \
@@ -51,18 +57,21 @@ impl FetchError {
     }
 }
 
-/// Returns the body of a successful response to `GET path` at the origin `base`.
-pub(crate) async fn get(base: &str, path: &str) -> Result<Bytes, FetchError> {
-    ask(base, Request::get(path), String::new()).await
+/// Returns the body of a successful response to `GET path`.
+pub(crate) async fn get(at: &AdminAt, path: &str) -> Result<Bytes, FetchError> {
+    ask(at, Request::get(path), String::new()).await
 }
 
-/// Returns the body of a successful response to `POST path` with this JSON at the origin `base`.
-pub(crate) async fn post(base: &str, path: &str, json: String) -> Result<Bytes, FetchError> {
-    ask(base, Request::post(path).header("content-type", "application/json"), json).await
+/// Returns the body of a successful response to `POST path` with this JSON.
+pub(crate) async fn post(at: &AdminAt, path: &str, json: String) -> Result<Bytes, FetchError> {
+    ask(at, Request::post(path).header("content-type", "application/json"), json).await
 }
 
-async fn ask(base: &str, request: Builder, body: String) -> Result<Bytes, FetchError> {
-    let origin = origin(base)?;
+async fn ask(at: &AdminAt, mut request: Builder, body: String) -> Result<Bytes, FetchError> {
+    let origin = origin(&at.admin)?;
+    if let Some(file) = &at.token_file {
+        request = request.header(AUTHORIZATION, bearer(file).map_err(FetchError::BadToken)?);
+    }
     match tokio::time::timeout(PATIENCE, exchange(&origin, request, body)).await {
         Ok(answer) => answer.map_err(FetchError::NoAnswer)?.body(),
         Err(_) => Err(FetchError::NoAnswer(format!("no answer within {} s", PATIENCE.as_secs()))),
@@ -72,19 +81,29 @@ async fn ask(base: &str, request: Builder, body: String) -> Result<Bytes, FetchE
 /// Returns the listener at `base`, a URL or `HOST:PORT`.
 fn origin(base: &str) -> Result<NodeParams, FetchError> {
     let wrong = |why: &str| {
-        let example = "the operator's listener is HOST:PORT or http://HOST:PORT, such as 127.0.0.1:8001";
+        let example =
+            "the operator's listener is HOST:PORT, http://HOST:PORT or unix:/PATH, such as 127.0.0.1:8001";
         Err(FetchError::BadUrl(format!("{base:?}: {why}; {example}")))
     };
     let url = match base.split_once(':') {
         None => return wrong("has no port"),
-        Some(_) if base.contains("://") => base.to_owned(),
+        Some(_) if base.contains("://") || base.starts_with("unix:") => base.to_owned(),
         Some(_) => format!("http://{base}"),
     };
     match NodeParams::parse(&url) {
         Ok(origin) if origin.scheme != Scheme::Http => wrong("it speaks plain http"),
-        Ok(origin) if matches!(origin.address, NodeAddress::Tcp { .. }) => Ok(origin),
+        Ok(origin) if matches!(origin.address, NodeAddress::Tcp { .. } | NodeAddress::Unix(_)) => Ok(origin),
         _ => wrong("cannot be read"),
     }
+}
+
+/// Returns the header that carries the token in a file.
+fn bearer(file: &Path) -> Result<HeaderValue, String> {
+    let text = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let mut value = HeaderValue::from_str(&format!("Bearer {}", text.trim()))
+        .map_err(|_| format!("{}: must hold a token, of characters that are printed", file.display()))?;
+    value.set_sensitive(true);
+    Ok(value)
 }
 
 /// A response.
@@ -114,11 +133,25 @@ impl Answer {
 }
 
 async fn exchange(origin: &NodeParams, request: Builder, body: String) -> Result<Answer, String> {
-    let stream = TcpStream::connect(origin.authority()).await.map_err(|error| error.to_string())?;
+    if let NodeAddress::Unix(path) = &origin.address {
+        let stream = UnixStream::connect(path).await.map_err(|error| error.to_string())?;
+        return exchange_over(stream, "localhost", request, body).await;
+    }
+    let host = origin.authority();
+    let stream = TcpStream::connect(&*host).await.map_err(|error| error.to_string())?;
+    exchange_over(stream, &host, request, body).await
+}
+
+async fn exchange_over(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    host: &str,
+    request: Builder,
+    body: String,
+) -> Result<Answer, String> {
     let (mut sender, connection) =
         http1::handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
     let driver = tokio::spawn(connection);
-    let request = request.header("host", origin.authority()).header("connection", "close");
+    let request = request.header("host", host).header("connection", "close");
     let request = request.body(Full::new(Bytes::from(body))).map_err(|error| error.to_string())?;
     let response = sender.send_request(request).await.map_err(|error| error.to_string())?;
     let (head, body) = response.into_parts();

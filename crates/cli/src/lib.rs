@@ -16,6 +16,7 @@ mod found_nodes;
 mod interrupt;
 mod local_time;
 mod numbers;
+mod overrides;
 mod page;
 mod pool;
 mod profile;
@@ -45,6 +46,7 @@ pub fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Status(args) => with_runtime(status::run(&args)),
         Command::WaitingRoom(args) => with_runtime(waiting_room::run(&args)),
+        Command::Override(args) => with_runtime(overrides::run(&args)),
         Command::Pool(args) => with_runtime(pool::run(&args)),
         Command::Agent(args) => agent::run(&args),
         Command::Crowd(args) => crowd::run(&args),

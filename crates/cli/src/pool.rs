@@ -143,20 +143,20 @@ fn tell(of: &PoolOf, answer: &Answer, text: &str) {
 
 /// Looks at the pools, with what has happened since this change.
 async fn look(of: &PoolOf, since: u64) -> Result<Answer, Exit> {
-    let json = fetch::get(&of.at.admin, &format!("{POOL_PATH}?since={since}")).await;
-    read(of, json.map_err(|error| error.explain("--admin", &of.at.admin))?)
+    let json = fetch::get(&of.at.at, &format!("{POOL_PATH}?since={since}")).await;
+    read(of, json.map_err(|error| error.explain("--admin", &of.at.at.admin))?)
 }
 
 async fn command(of: &PoolOf, order: PoolOrder) -> Result<Answer, Exit> {
     let request = PoolRequest { pool: of.pool.clone(), order };
     let text = serde_json::to_string(&request).expect("it is made of texts and numbers");
-    let json = fetch::post(&of.at.admin, POOL_PATH, text).await;
-    read(of, json.map_err(|error| error.explain("--admin", &of.at.admin))?)
+    let json = fetch::post(&of.at.at, POOL_PATH, text).await;
+    read(of, json.map_err(|error| error.explain("--admin", &of.at.at.admin))?)
 }
 
 fn read(of: &PoolOf, json: Bytes) -> Result<Answer, Exit> {
     let answer: PoolAnswer = serde_json::from_slice(&json).map_err(|error| {
-        eprintln!("{} answers, but not as this version of suimon expects ({error})", of.at.admin);
+        eprintln!("{} answers, but not as this version of suimon expects ({error})", of.at.at.admin);
         Exit::Failed
     })?;
     let (pools, others): (Vec<PoolDetails>, Vec<PoolDetails>) = answer

@@ -18,7 +18,7 @@ pub(crate) async fn run(args: &Status) -> Exit {
     if args.watch {
         return watch(args).await;
     }
-    match fetch::get(&args.admin, suimon_admin::STATE_PATH).await {
+    match fetch::get(&args.at, suimon_admin::STATE_PATH).await {
         Ok(body) if args.json => {
             println!("{}", String::from_utf8_lossy(&body));
             Exit::Done
@@ -32,12 +32,12 @@ pub(crate) async fn run(args: &Status) -> Exit {
             Err(error) => {
                 eprintln!(
                     "{} answers, but not as this version of suimon expects ({error}); is it a gateway's operator address?",
-                    args.admin
+                    args.at.admin
                 );
                 Exit::Failed
             }
         },
-        Err(error) => error.explain("--admin", &args.admin),
+        Err(error) => error.explain("--admin", &args.at.admin),
     }
 }
 
@@ -57,16 +57,16 @@ async fn watch(args: &Status) -> Exit {
             _ = &mut ended => return Exit::Done,
             _ = ticks.tick() => {}
         }
-        let state = match fetch::get(&args.admin, suimon_admin::STATE_PATH).await {
+        let state = match fetch::get(&args.at, suimon_admin::STATE_PATH).await {
             Ok(body) => serde_json::from_slice::<State>(&body)
-                .map_err(|error| format!("{} answers something else ({error})", args.admin)),
+                .map_err(|error| format!("{} answers something else ({error})", args.at.admin)),
             Err(FetchError::NoAnswer(why)) => {
-                Err(format!("nobody answers at {} ({why}); still trying", args.admin))
+                Err(format!("nobody answers at {} ({why}); still trying", args.at.admin))
             }
             Err(FetchError::Refused(why)) => Err(format!("the gateway refused: {why}; still trying")),
-            Err(error @ FetchError::BadUrl(_)) => {
+            Err(error @ (FetchError::BadUrl(_) | FetchError::BadToken(_))) => {
                 drop(screen);
-                return error.explain("--admin", &args.admin);
+                return error.explain("--admin", &args.at.admin);
             }
         };
         let size = terminal::size_of(io::stdout());

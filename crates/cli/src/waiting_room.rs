@@ -30,16 +30,16 @@ pub(crate) async fn run(args: &WaitingRoom) -> Exit {
         }
     };
     let body = match order {
-        None => fetch::get(&at.admin, WAITING_ROOM_PATH).await,
+        None => fetch::get(&at.at, WAITING_ROOM_PATH).await,
         Some((kind, order)) => {
             let request = LineRequest { kind: kind.clone(), order };
             let text = serde_json::to_string(&request).expect("it is made of texts and numbers");
-            fetch::post(&at.admin, WAITING_ROOM_PATH, text).await
+            fetch::post(&at.at, WAITING_ROOM_PATH, text).await
         }
     };
     let body = match body {
         Ok(body) => body,
-        Err(error) => return error.explain("--admin", &at.admin),
+        Err(error) => return error.explain("--admin", &at.at.admin),
     };
     if at.json {
         println!("{}", String::from_utf8_lossy(&body));
@@ -48,7 +48,7 @@ pub(crate) async fn run(args: &WaitingRoom) -> Exit {
     let answer: LineAnswer = match serde_json::from_slice(&body) {
         Ok(answer) => answer,
         Err(error) => {
-            eprintln!("{} answers, but not as this version of suimon expects ({error})", at.admin);
+            eprintln!("{} answers, but not as this version of suimon expects ({error})", at.at.admin);
             return Exit::Failed;
         }
     };

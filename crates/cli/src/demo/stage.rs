@@ -4,6 +4,7 @@ use super::live::Live;
 use super::outcome::{self, Bound, DemoResult, Name, Run, Sample, Seen};
 use super::processes::{Gateway, INTERRUPTED, LOOK, PROGRESS_MAX, Processes, suimon, url_in};
 use super::{Demo, Outcome};
+use crate::args::AdminAt;
 use crate::{fetch, interrupt};
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -146,8 +147,9 @@ impl<'a> Stage<'a> {
                 Ok(progress) => {
                     // A second without a response is only a gap in the figures.
                     let ask = |gateway: &&mut Gateway| {
-                        let body =
-                            self.runtime.block_on(fetch::get(&gateway.admin, suimon_admin::STATE_PATH));
+                        let body = self
+                            .runtime
+                            .block_on(fetch::get(&AdminAt::of(&gateway.admin), suimon_admin::STATE_PATH));
                         Some(Sample::of(&serde_json::from_slice(&body.ok()?).ok()?, progress.at_s))
                     };
                     let sample = gateway.as_ref().and_then(ask);

@@ -10,6 +10,7 @@ mod file;
 mod paths;
 
 use super::Sim;
+use crate::args::AdminAt;
 use crate::exit::Exit;
 use crate::fetch;
 use crate::whole_file;
@@ -45,7 +46,7 @@ pub(super) async fn run(admin: &str, args: &Sim) -> Exit {
         eprintln!("--out: {}: {why}", out.display());
         return Exit::Usage;
     }
-    let learned = match fetch::get(admin, LEARNED_PATH).await {
+    let learned = match fetch::get(&AdminAt::of(admin), LEARNED_PATH).await {
         Ok(body) => serde_json::from_slice::<Learned>(&body),
         Err(error) => return error.explain("--from", admin),
     };

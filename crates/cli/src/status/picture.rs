@@ -4,8 +4,11 @@ mod cluster;
 mod pools;
 
 use crate::numbers::rough_time as time;
+use crate::overrides::sentence;
 use crate::terminal::{Colour, Line, Size, wrapped};
-use suimon_admin::{DecisionState, KindState, NodeReportState, NodeState, RouteState, ServiceState, State};
+use suimon_admin::{
+    DecisionState, KindState, NodeReportState, NodeState, OverrideState, RouteState, ServiceState, State,
+};
 use suimon_statistics::table::{Align, columns};
 
 /// The most routes shown: first those with most queued or in-flight requests, then those with most
@@ -73,6 +76,7 @@ pub(crate) fn fitted(state: &State, decisions: usize, size: Size) -> Vec<Line> {
 
 fn draw(state: &State, layout: &Layout) -> Vec<Line> {
     let mut lines = head(state, layout.columns);
+    section(&mut lines, "Overridden", &overrides(state));
     section(&mut lines, "Sessions", &kinds(&state.kinds));
     for kind in &state.kinds {
         lines.extend(
@@ -91,6 +95,18 @@ fn draw(state: &State, layout: &Layout) -> Vec<Line> {
     section(&mut lines, "Refused", &refusals(state, layout.refusals));
     section(&mut lines, "Last decisions", &last_decisions(state, layout.decisions));
     lines
+}
+
+/// Returns what an operator overrides, with until when, by whom and why: never left out, as it explains what
+/// else is shown.
+fn overrides(state: &State) -> String {
+    let row = |it: &OverrideState| {
+        let (left, why) = (time(it.until - state.now), it.why.as_ref());
+        let why = why.map_or_else(String::new, |why| format!(": {why}"));
+        vec![it.id.to_string(), sentence(it), format!("for another {left}"), format!("by {}{why}", it.who)]
+    };
+    let rows: Vec<_> = state.overrides.iter().map(row).collect();
+    columns(&[Right, Left, Left, Left], &rows)
 }
 
 fn head(state: &State, columns: usize) -> Vec<Line> {

@@ -2,6 +2,7 @@
 
 use super::live::Live;
 use super::outcome::{Clustered, Sample};
+use crate::args::AdminAt;
 use crate::demo::processes::{Gateway, INTERRUPTED, LOOK, PROGRESS_MAX, Processes};
 use crate::demo::{Demo, Outcome};
 use crate::{fetch, interrupt};
@@ -59,7 +60,7 @@ pub(super) fn play(args: &Demo) -> Outcome<Clustered> {
         processes.serve(&["--config".to_owned(), path.display().to_string()], || live.draw())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ask = |gateway: &Gateway| -> Option<State> {
-        let body = runtime.block_on(fetch::get(&gateway.admin, suimon_admin::STATE_PATH));
+        let body = runtime.block_on(fetch::get(&AdminAt::of(&gateway.admin), suimon_admin::STATE_PATH));
         serde_json::from_slice(&body.ok()?).ok()
     };
     let deadline = Instant::now() + SERVING_WITHIN;

@@ -2,6 +2,7 @@
 
 use super::live::Live;
 use super::outcome::{Act, Degraded, Front, Pause, Side};
+use crate::args::AdminAt;
 use crate::demo::processes::{Gateway, INTERRUPTED, LOOK, PROGRESS_MAX, Processes, url_in};
 use crate::demo::{Demo, Outcome};
 use crate::{fetch, interrupt, whole_file};
@@ -223,7 +224,8 @@ impl Stage {
     /// Returns the pause that each heavy request gets now. A second without a response is only a
     /// gap in the figures.
     fn pause(&self, gateway: &Gateway) -> Option<f64> {
-        let body = self.runtime.block_on(fetch::get(&gateway.admin, suimon_admin::STATE_PATH)).ok()?;
+        let body =
+            self.runtime.block_on(fetch::get(&AdminAt::of(&gateway.admin), suimon_admin::STATE_PATH)).ok()?;
         let state: suimon_admin::State = serde_json::from_slice(&body).ok()?;
         state.services.iter().find(|service| service.name == "heavy").map(|service| service.pause_ms / 1e3)
     }
