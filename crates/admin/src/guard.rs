@@ -1,6 +1,7 @@
 //! Who may read, and who may change something: only under a host name that is ours, and no page
 //! from elsewhere.
 
+use crate::config::CONFIG_TYPE;
 use crate::names;
 use axum::extract::{Request, State};
 use axum::http::uri::Authority;
@@ -17,8 +18,11 @@ pub(crate) async fn guard(State(hosts): State<Arc<[String]>>, request: Request, 
     let mut response = if !changes && !matches!(*request.method(), Method::GET | Method::HEAD) {
         let allow = [(header::ALLOW, "GET, HEAD")];
         (StatusCode::METHOD_NOT_ALLOWED, allow, "only GET and HEAD are allowed here\n").into_response()
-    } else if changes && !is_from_a_tool(request.headers()) {
-        let why = "must be sent as application/json and not by a web page; use `suimon waiting-room`, `suimon pool` or `suimon override`\n";
+    } else if changes && !is_from_a_tool(request.uri().path(), request.headers()) {
+        let kind = type_of(request.uri().path());
+        let why = format!(
+            "must be sent as {kind} and not by a web page; use `suimon waiting-room`, `suimon pool` or `suimon override`\n"
+        );
         (StatusCode::FORBIDDEN, why).into_response()
     } else if !is_known(host_of(request.headers(), request.uri()), &hosts) {
         let why = "this listener answers to IP addresses, localhost and the names in admin.hosts; name this host there to allow it\n";
@@ -32,12 +36,17 @@ pub(crate) async fn guard(State(hosts): State<Arc<[String]>>, request: Request, 
     response
 }
 
+/// Returns the type that commands at a path are sent as.
+fn type_of(path: &str) -> &'static str {
+    if path == names::CONFIG_PATH { CONFIG_TYPE } else { "application/json" }
+}
+
 /// Returns whether a request was sent by no browser's page: pages name their origin, and may not
 /// send this type elsewhere without permission.
-fn is_from_a_tool(headers: &HeaderMap) -> bool {
-    let is_json =
-        headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes() == b"application/json");
-    is_json && !headers.contains_key(header::ORIGIN) && !headers.contains_key("sec-fetch-site")
+fn is_from_a_tool(path: &str, headers: &HeaderMap) -> bool {
+    let kind = type_of(path);
+    let is_ours = headers.get(header::CONTENT_TYPE).is_some_and(|it| it.as_bytes() == kind.as_bytes());
+    is_ours && !headers.contains_key(header::ORIGIN) && !headers.contains_key("sec-fetch-site")
 }
 
 /// Returns whether a request is of a sort of client whose commands would be taken.

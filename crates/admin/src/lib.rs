@@ -12,6 +12,7 @@
 //! | `/api/waiting-room` | the lines, as JSON: [`LineState`]; and by POST what they are told: [`LineRequest`] |
 //! | `/api/pool` | the pools of workers, as JSON: [`PoolAnswer`]; and by POST what they are told: [`PoolRequest`] |
 //! | `/api/override` | what an operator overrides for a while, as JSON: [`OverrideAnswer`]; and by POST what is to be overridden, or released: [`OverrideRequest`] |
+//! | `/api/config` | the settings in force, as TOML; and by POST others, with [`ConfigAnswer`] as the answer |
 //! | `/healthz` | 200 as long as the process answers |
 //! | `/readyz` | 200 if new visitors should be sent here; else 503 and why |
 //!
@@ -20,6 +21,7 @@
 //! name of its own at this address is refused, and so is one that sends something here from
 //! elsewhere.
 
+mod config;
 mod dashboard;
 mod document;
 mod events;
@@ -46,6 +48,7 @@ mod verdict;
 mod waiting_room;
 mod windows;
 
+pub use config::{CONFIG_BYTES_MAX, Config, ConfigAnswer, ConfigChange, ConfigFault, ConfigState};
 pub use document::metrics_document;
 pub use events::LiveState;
 pub use history::{HistoryState, RouteSample, Sample};
@@ -56,7 +59,8 @@ pub use learned::{
 pub use listener::CONNECTIONS_MAX;
 pub use load_reports::{LoadReportsState, NodeReportState};
 pub use names::{
-    EVENTS_PATH, HISTORY_PATH, LEARNED_PATH, OVERRIDE_PATH, POOL_PATH, STATE_PATH, WAITING_ROOM_PATH,
+    CONFIG_PATH, EVENTS_PATH, HISTORY_PATH, LEARNED_PATH, OVERRIDE_PATH, POOL_PATH, STATE_PATH,
+    WAITING_ROOM_PATH,
 };
 pub use nodes::{NodeState, PhpState};
 pub use overrides::{
@@ -135,6 +139,20 @@ pub trait Source: Send + Sync + 'static {
     fn release(&self, id: u64, who: &str) -> Result<(), OverrideError> {
         let _ = who;
         Err(OverrideError::NoSuch(id))
+    }
+    /// Returns the settings in force; `None`: they cannot be read or replaced here.
+    fn config(&self) -> Option<Config> {
+        None
+    }
+    /// Returns where the settings in force are from.
+    fn config_state(&self) -> Option<ConfigState> {
+        self.config().map(|config| config.state)
+    }
+    /// Puts the settings in `text` in force, all or none; or, with `dry_run`, only says what would
+    /// change. May block.
+    fn adopt_config(&self, text: &str, dry_run: bool) -> ConfigAnswer {
+        let _ = text;
+        ConfigAnswer { dry_run, ..ConfigAnswer::default() }
     }
     /// Returns how the nodes stand that come and go; `None`: none do.
     fn scaling(&self) -> Option<NodesReport>;

@@ -19,8 +19,10 @@ pub const WAITING_ROOM_PATH: &str = "/api/waiting-room";
 pub const POOL_PATH: &str = "/api/pool";
 /// Where overrides are shown, and set and released by an operator.
 pub const OVERRIDE_PATH: &str = "/api/override";
+/// Where the settings in force are shown, and replaced by an operator.
+pub const CONFIG_PATH: &str = "/api/config";
 /// Where commands are taken, by POST.
-pub(crate) const COMMAND_PATHS: [&str; 3] = [WAITING_ROOM_PATH, POOL_PATH, OVERRIDE_PATH];
+pub(crate) const COMMAND_PATHS: [&str; 4] = [WAITING_ROOM_PATH, POOL_PATH, OVERRIDE_PATH, CONFIG_PATH];
 /// Where the process answers that it lives, ...
 pub(crate) const HEALTH_PATH: &str = "/healthz";
 /// ... and that new visitors should be sent here.

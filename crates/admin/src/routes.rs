@@ -1,6 +1,7 @@
 //! The paths and their answers.
 
 use crate::Source;
+use crate::config::{CONFIG_BYTES_MAX, CONFIG_TYPE};
 use crate::dashboard;
 use crate::guard::{asks_as_a_commander, guard};
 use crate::history::HistoryState;
@@ -14,7 +15,7 @@ use crate::state::{self, State, not_ready_because};
 use crate::waiting_room::{INVITES_MAX, LineAnswer, LineOrder, LineRequest, LineState};
 use axum::Router;
 use axum::extract;
-use axum::extract::rejection::JsonRejection;
+use axum::extract::rejection::{JsonRejection, StringRejection};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware;
 use axum::response::{IntoResponse, Json, Response};
@@ -41,7 +42,7 @@ pub struct Params {
 }
 
 /// Every path, with what is there.
-const PATHS: [(&str, &str); 10] = [
+const PATHS: [(&str, &str); 11] = [
     (names::METRICS_PATH, "numbers, for Prometheus"),
     (names::STATE_PATH, "current state as JSON; `suimon status` prints it"),
     (names::HISTORY_PATH, "the last 900 seconds, or with ?seconds=86400 the last day by minutes, as JSON"),
@@ -58,6 +59,10 @@ const PATHS: [(&str, &str); 10] = [
     (
         names::OVERRIDE_PATH,
         "what an operator overrides for a while, as JSON; `suimon override` shows, sets and releases it",
+    ),
+    (
+        names::CONFIG_PATH,
+        "the settings in force, as TOML; by POST others, adopted whole or not at all (?dry_run=true: only told)",
     ),
     (names::HEALTH_PATH, "200 as long as the process answers"),
     (names::READY_PATH, "200 if the gateway is ready for new visitors"),
@@ -96,6 +101,10 @@ fn router(hosts: Arc<[String]>, shown: Shown) -> Router {
         .route(names::WAITING_ROOM_PATH, get(lines).post(command_lines))
         .route(names::POOL_PATH, get(pools).post(command_pools))
         .route(names::OVERRIDE_PATH, get(overrides).post(command_overrides))
+        .route(
+            names::CONFIG_PATH,
+            get(config).post(adopt_config).layer(extract::DefaultBodyLimit::max(CONFIG_BYTES_MAX)),
+        )
         .route(names::HEALTH_PATH, get(async || "ok\n"))
         .route(names::READY_PATH, get(readyz))
         .fallback(async || (StatusCode::NOT_FOUND, "not found; / lists all paths\n"))
@@ -283,6 +292,46 @@ async fn command_overrides(
 
 fn overrides_of(shown: &Shown) -> OverrideAnswer {
     OverrideAnswer { overrides: shown.source.overrides().iter().map(OverrideState::of).collect() }
+}
+
+async fn config(extract::State(shown): extract::State<Shown>) -> Response {
+    match shown.source.config() {
+        Some(config) => ([(header::CONTENT_TYPE, CONFIG_TYPE)], config.text).into_response(),
+        None => (StatusCode::NOT_FOUND, "this gateway has no settings to be shown\n").into_response(),
+    }
+}
+
+/// How settings are posted.
+#[derive(Deserialize)]
+struct ConfigQuery {
+    /// Whether it is only told what would change.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+async fn adopt_config(
+    extract::State(shown): extract::State<Shown>,
+    extract::Query(ConfigQuery { dry_run }): extract::Query<ConfigQuery>,
+    text: Result<String, StringRejection>,
+) -> Response {
+    if let Some(refusal) = shown.refuses_commands("check") {
+        return refusal;
+    }
+    let text = match text {
+        Ok(text) => text,
+        Err(error) => return (error.status(), format!("{error}\n")).into_response(),
+    };
+    // It reads files.
+    let answer = tokio::task::spawn_blocking(move || shown.source.adopt_config(&text, dry_run)).await;
+    let Ok(answer) = answer else {
+        return (StatusCode::INTERNAL_SERVER_ERROR, "the settings could not be checked\n").into_response();
+    };
+    let status = match (answer.adopted || answer.dry_run, answer.faults.is_empty()) {
+        (_, false) => StatusCode::UNPROCESSABLE_ENTITY,
+        (true, true) => StatusCode::OK,
+        (false, true) => StatusCode::CONFLICT,
+    };
+    (status, Json(answer)).into_response()
 }
 
 async fn readyz(extract::State(shown): extract::State<Shown>) -> Response {

@@ -3,6 +3,7 @@
 //! These structs are the wire's own: names here stay while those inside may change.
 
 use crate::Source;
+use crate::config::ConfigState;
 use crate::load_reports::LoadReportsState;
 use crate::nodes::NodeState;
 use crate::overrides::OverrideState;
@@ -75,6 +76,9 @@ pub struct State {
     /// Every pool of workers; empty where none is declared.
     #[serde(default)]
     pub pools: Vec<PoolState>,
+    /// Where the settings in force are from.
+    #[serde(default)]
+    pub config: Option<ConfigState>,
     /// What an operator overrides for a while, by number.
     #[serde(default)]
     pub overrides: Vec<OverrideState>,
@@ -414,6 +418,7 @@ impl State {
             pools: (source.pools(u64::MAX).iter())
                 .map(|report| PoolState::of(report, &view, started_at))
                 .collect(),
+            config: source.config_state(),
             overrides: source.overrides().iter().map(OverrideState::of).collect(),
             // Only who has read the request knows.
             takes_commands: false,

@@ -106,11 +106,15 @@ FILE.000001 and so on. If FILE exists and is not a recording, the gateway does n
 stops; requests never wait for it.
 
 SIGTERM or Ctrl-C: newcomers are refused, requests under way finish, then the process exits. A second signal: shutting down immediately.
-SIGHUP: the settings file is read again, checked whole, and adopted whole or not at all; the log says what has changed.")]
+SIGHUP: the settings file is read again, checked whole, and adopted whole or not at all; the log says what has changed. So is a file that
+is watched (--watch-config), and one that is posted to /api/config of the admin listener.")]
 pub(crate) struct Serve {
     /// Settings file; see `suimon check`.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// Adopt the settings file whenever its content has changed, as SIGHUP does.
+    #[arg(long, requires = "config")]
+    pub(crate) watch_config: bool,
     /// Upstream URL of the application: http://HOST[:PORT]. Repeat it for several nodes.
     #[arg(long, value_name = "URL")]
     pub(crate) to: Vec<String>,

@@ -9,14 +9,14 @@ pub(crate) mod state_files;
 use crate::args::Serve;
 use crate::exit::Exit;
 use crate::{interrupt, summary};
-use reload::Reloader;
+use reload::Adopter;
 use serde_json::json;
 use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
-use suimon_admin::Source;
+use suimon_admin::{Config, ConfigAnswer, ConfigState, Source};
 use suimon_identity::keys::KeysError;
 use suimon_params::Recording;
 use suimon_params::pool::{PORT_WORD, SOCKET_WORD};
@@ -40,7 +40,9 @@ const LOG_VARIABLE: &str = "SUIMON_LOG";
 pub(crate) fn run(args: &Serve) -> Exit {
     let read = || -> Result<_, Faults> {
         let text = args.config.as_deref().map(text_of).transpose()?;
-        Ok((settings(args, text.as_deref())?, text.unwrap_or_default()))
+        let name = args.config.as_ref().map(|path| path.display().to_string());
+        let named = name.as_deref().zip(text.as_deref());
+        Ok((settings(args, named)?, text.unwrap_or_default()))
     };
     let (mut settings, text) = match read() {
         Ok(read) => read,
@@ -71,23 +73,21 @@ pub(crate) fn run(args: &Serve) -> Exit {
             return Exit::Failed;
         }
     };
-    let exit =
-        runtime.block_on(serve(settings, |observer| Reloader { args: args.clone(), text, observer, log }));
+    let adopter = |observer| Adopter::new(args.clone(), text, observer, log);
+    let exit = runtime.block_on(serve(settings, adopter, args.watch_config));
     // The drain is over, and what it left was cut off, so nothing remains to wait for.
     runtime.shutdown_background();
     exit
 }
 
-/// Returns the settings in the `text` of the file, if one is named. The command line overrides the
-/// file.
-fn settings(args: &Serve, text: Option<&str>) -> Result<Settings, Faults> {
+/// Returns the settings in a file's text, with the file's name, if there is one. The command line
+/// overrides the file.
+fn settings(args: &Serve, file: Option<(&str, &str)>) -> Result<Settings, Faults> {
     let pool = pool(args);
-    let mut settings = match (&args.config, text) {
-        (Some(path), Some(text)) => {
-            Settings::of_file(&path.display().to_string(), &(text.to_owned() + &pool))?
-        }
-        _ if pool.is_empty() => Settings::default(),
-        _ => Settings::of_file("the command line", &pool)?,
+    let mut settings = match file {
+        Some((name, text)) => Settings::of_file(name, &(text.to_owned() + &pool))?,
+        None if pool.is_empty() => Settings::default(),
+        None => Settings::of_file("the command line", &pool)?,
     };
     let mut faults = Faults::none();
     if !args.to.is_empty() {
@@ -155,7 +155,11 @@ fn log(args: &Serve, settings: &Settings) -> Result<logging::Handle, String> {
     logging::filter(name, &filter).map(logging::begin)
 }
 
-async fn serve(mut settings: Settings, reloader: impl FnOnce(Observer) -> Reloader) -> Exit {
+async fn serve(
+    mut settings: Settings,
+    adopter: impl FnOnce(Observer) -> Adopter,
+    watches_config: bool,
+) -> Exit {
     if let Err(why) = kubernetes::check(settings.proxy.nodes.as_ref()).await {
         eprintln!("{why}");
         return Exit::Usage;
@@ -183,12 +187,16 @@ async fn serve(mut settings: Settings, reloader: impl FnOnce(Observer) -> Reload
         tls.address = address;
     }
     settings.admin_listen = admin.as_ref().and_then(|listener| listener.local_addr().ok());
+    let adopter = adopter(server.observer());
+    if watches_config {
+        tokio::spawn(adopter.clone().watch());
+    }
     // Listens before announcing that the gateway runs, so that an immediate SIGHUP is not missed.
     // On a terminal SIGHUP keeps its default: it ends the process when the terminal closes.
     if !io::stderr().is_terminal()
         && let Ok(hangup) = signal(SignalKind::hangup())
     {
-        tokio::spawn(reloader(server.observer()).run(hangup));
+        tokio::spawn(adopter.clone().hear(hangup));
     }
     announce(&settings);
     if let Some(address) = settings.admin_listen.filter(|address| !address.ip().is_loopback()) {
@@ -200,7 +208,7 @@ async fn serve(mut settings: Settings, reloader: impl FnOnce(Observer) -> Reload
 
     let draining = Arc::new(AtomicBool::new(false));
     if let Some(listener) = admin {
-        let source = Gateway { observer: server.observer(), draining: Arc::clone(&draining) };
+        let source = Gateway { observer: server.observer(), draining: Arc::clone(&draining), adopter };
         let params = suimon_admin::Params {
             hosts: settings.admin_hosts,
             version: env!("CARGO_PKG_VERSION").to_string(),
@@ -228,6 +236,7 @@ async fn serve(mut settings: Settings, reloader: impl FnOnce(Observer) -> Reload
 struct Gateway {
     observer: Observer,
     draining: Arc<AtomicBool>,
+    adopter: Adopter,
 }
 
 impl Source for Gateway {
@@ -277,6 +286,18 @@ impl Source for Gateway {
 
     fn release(&self, id: u64, who: &str) -> Result<(), OverrideError> {
         self.observer.release(id, who)
+    }
+
+    fn config(&self) -> Option<Config> {
+        Some(self.adopter.config())
+    }
+
+    fn config_state(&self) -> Option<ConfigState> {
+        Some(self.adopter.state())
+    }
+
+    fn adopt_config(&self, text: &str, dry_run: bool) -> ConfigAnswer {
+        self.adopter.post(text, dry_run)
     }
 
     fn scaling(&self) -> Option<NodesReport> {

@@ -64,6 +64,12 @@ impl Gateway {
         Ok(())
     }
 
+    /// Returns whether other settings could be put in force.
+    pub(crate) fn may_adopt(&self, wanted: &Params) -> Result<(), StartError> {
+        check_same(self.core().params(), wanted)?;
+        read_template(&wanted.waiting_room).map(drop).map_err(StartError::Params)
+    }
+
     /// Returns the overrides in force.
     pub(crate) fn overrides(&self) -> Vec<Override> {
         self.lock().all().to_vec()

@@ -414,6 +414,14 @@ impl Observer {
         self.gateway.adopt(params)
     }
 
+    /// Returns whether [`Observer::adopt`] would put other settings in force.
+    ///
+    /// # Errors
+    /// As it does.
+    pub fn may_adopt(&self, params: &Params) -> Result<(), StartError> {
+        self.gateway.may_adopt(params)
+    }
+
     /// Returns everything that can be seen of the proxy now.
     pub fn view(&self) -> View {
         let backend = self.backend();

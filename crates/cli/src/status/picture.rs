@@ -142,6 +142,14 @@ fn head(state: &State, columns: usize) -> Vec<Line> {
         totals.requests
     );
     lines.push(Line::default().plain(&text));
+    if let Some(config) = state.config.as_ref().filter(|config| config.differs_from_file) {
+        let file = config.file.as_deref().unwrap_or("what it started with");
+        let text = format!(
+            "  settings were posted {} ago and differ from {file}: they hold until the next reload or restart",
+            time((state.now - config.adopted_at).max(0.0))
+        );
+        lines.push(Line::default().coloured(Colour::Yellow, &text));
+    }
     if columns < usize::MAX {
         // A small picture has no room for anything but the current state.
         return lines;

@@ -28,6 +28,7 @@ fn route(name: &str, offered: u64) -> RouteState {
 
 fn state() -> State {
     State {
+        config: None,
         overrides: Vec::new(),
         takes_commands: true,
         scaling: None,
