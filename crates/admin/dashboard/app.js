@@ -356,6 +356,7 @@ function drawLines(state) {
 
 function drawOverrides(state) {
   const overrides = state.overrides ?? [];
+  $("gate-actions").hidden = !state.takes_commands || overrides.some((it) => it.subject === "gate");
   $("overrides-box").hidden = overrides.length === 0;
   const make = (it) => h("li", {}, h("span"), " ", action("Release", () => release(it)));
   each($("overrides"), overrides, (it) => it.id, make, (element, it) => {
@@ -434,6 +435,12 @@ async function mode(route, mode) {
 async function drain(node) {
   const given = await confirmed(`Drain ${node.address}?`, `It gets no new sessions; its ${number(node.in_flight)} requests finish.`, "Drain", [FOR, WHO, WHY]);
   if (given) await post("/api/override", { node: node.address, drain: true, ...lasting(given) }, `${node.address} drains.`);
+}
+
+async function openGate() {
+  const text = `Nobody is held at the session gate any more, whatever the application can do: ${number(live.totals.in_line)} people in line come in at once. Routes keep their limits.`;
+  const given = await confirmed("Admit everyone?", text, "Admit everyone", [FOR, WHO, WHY]);
+  if (given) await post("/api/override", { gate: "open", ...lasting(given) }, "The session gate is open.");
 }
 
 async function release(override) {
@@ -679,6 +686,7 @@ for (const choice of document.querySelectorAll(".range input")) {
     load().catch((error) => tell(`The history cannot be had: ${error.message}`));
   });
 }
+$("open-gate").addEventListener("click", openGate);
 addEventListener("resize", draw);
 setInterval(fresh, 1000);
 setInterval(() => range > 900 && load().catch(() => {}), DAY_RELOAD_MS);

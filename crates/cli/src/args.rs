@@ -79,6 +79,27 @@ pub(crate) enum Command {
     LabNode(LabNode),
     /// Demo: the same crowd visits the bundled shop, first without and then with Suimon.
     Demo(Demo),
+    /// Print what completes this command in a shell.
+    Completions(Completions),
+    /// Write the man pages into a folder, for packages.
+    #[command(hide = true)]
+    Manual(Manual),
+}
+
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:
+  suimon completions bash > /etc/bash_completion.d/suimon
+  suimon completions fish > ~/.config/fish/completions/suimon.fish
+  suimon completions zsh > ~/.zfunc/_suimon")]
+pub(crate) struct Completions {
+    /// The shell.
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Manual {
+    /// The folder, which is made if it is not there: suimon.1 and a page for each command.
+    pub(crate) folder: PathBuf,
 }
 
 #[derive(Args, Clone, Debug)]

@@ -15,6 +15,7 @@ mod file_kind;
 mod found_nodes;
 mod interrupt;
 mod local_time;
+mod manual;
 mod numbers;
 mod overrides;
 mod page;
@@ -56,6 +57,8 @@ pub fn main() -> ExitCode {
         Command::Shop(args) => shop::run(&args),
         Command::LabNode(args) => shop::run_node(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Completions(args) => manual::complete(&args),
+        Command::Manual(args) => manual::write(&args),
     };
     exit.into()
 }
