@@ -9,6 +9,8 @@ mod args;
 mod check;
 mod crowd;
 mod demo;
+#[cfg(test)]
+mod documented;
 mod exit;
 mod fetch;
 mod file_kind;
