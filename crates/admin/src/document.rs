@@ -1,6 +1,7 @@
 //! `docs/metrics.md`, from the names and from what `/metrics` answers of a gateway that has one of
 //! everything: so the labels in it are those that are written.
 
+use crate::access::Access;
 use crate::names::ALL;
 use crate::text::{Metric, MetricKind};
 use crate::{Source, metrics};
@@ -33,7 +34,7 @@ own, `ungated` those that need no slot.
 
 /// Returns `docs/metrics.md`.
 pub fn metrics_document() -> String {
-    let exposition = metrics::render(&OneOfEverything, "VERSION");
+    let exposition = metrics::render(&OneOfEverything, "VERSION", &Access::default());
     let labels = labels_in(&exposition);
     let mut text = HEAD.to_owned();
     for metric in ALL {
@@ -294,7 +295,7 @@ mod tests {
 
     #[test]
     fn every_metric_has_a_number_in_a_gateway_that_has_one_of_everything() {
-        let exposition = metrics::render(&OneOfEverything, "VERSION");
+        let exposition = metrics::render(&OneOfEverything, "VERSION", &Access::default());
         let labels = labels_in(&exposition);
         for metric in ALL {
             assert!(labels.contains_key(metric.name), "{} is told and never written", metric.name);

@@ -16,11 +16,13 @@
 //! | `/healthz` | 200 as long as the process answers |
 //! | `/readyz` | 200 if new visitors should be sent here; else 503 and why |
 //!
-//! It has no password, so it listens on loopback by default and answers only to hosts it knows: an
-//! address, `localhost`, or a name from the settings. A page in an operator's browser that points a
-//! name of its own at this address is refused, and so is one that sends something here from
-//! elsewhere.
+//! On loopback it answers everybody who is there, unless a token or client certificates are asked
+//! for; on a Unix socket whoever can open it; others only what is public ([`Access`]). It answers only
+//! to hosts it knows: an address, `localhost`, or a name from the settings. A page in an operator's
+//! browser that points a name of its own at this address is refused, and so is one that sends something
+//! here from elsewhere.
 
+mod access;
 mod config;
 mod dashboard;
 mod document;
@@ -44,10 +46,12 @@ mod shown;
 mod state;
 mod sums;
 mod text;
+mod tls;
 mod verdict;
 mod waiting_room;
 mod windows;
 
+pub use access::{Access, AccessParams, TOKEN_CHARS_MIN, Token};
 pub use config::{CONFIG_BYTES_MAX, Config, ConfigAnswer, ConfigChange, ConfigFault, ConfigState};
 pub use document::metrics_document;
 pub use events::LiveState;
@@ -56,7 +60,7 @@ pub use learned::{
     Learned, LearnedKind, LearnedNext, LearnedRoute, LearnedThink, LearnedTimes, LearnedTransitions,
     LearnedVisits,
 };
-pub use listener::CONNECTIONS_MAX;
+pub use listener::{AdminListener, CONNECTIONS_MAX, HANDSHAKES_MAX};
 pub use load_reports::{LoadReportsState, NodeReportState};
 pub use names::{
     CONFIG_PATH, EVENTS_PATH, HISTORY_PATH, LEARNED_PATH, OVERRIDE_PATH, POOL_PATH, STATE_PATH,
@@ -79,6 +83,7 @@ pub use state::{
     DecisionState, KindState, Percentiles, Rates, RecalledState, Refusals, RouteState, State, Totals,
     WaitState,
 };
+pub use tls::{Tls, TlsFiles, TlsInUse};
 pub use verdict::Verdict;
 
 pub use waiting_room::{INVITES_MAX, LineAnswer, LineOrder, LineRequest, LineState};

@@ -4,16 +4,23 @@
 //! check out: a new connection replaces the one that has been silent for longest, and none stays
 //! silent for long.
 
-use axum::serve::Listener;
+use crate::access::Peer;
+use crate::tls::Tls;
+use axum::extract::connect_info::Connected;
+use axum::serve::{IncomingStream, Listener};
+use socket2::{Domain, SockAddr, Socket, Type};
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::time::{Instant, Sleep};
+use tokio::net::{TcpListener, TcpStream, UnixListener};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, Sleep, timeout};
 
 /// Connections open at once; one more displaces the one that was silent for the longest time. A
 /// scraper and a few people need no more, and nobody can use up the gateway's file descriptors from
@@ -24,16 +31,122 @@ pub const CONNECTIONS_MAX: usize = 64;
 /// idle, sends half a head, or takes nothing.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 
+/// TLS handshakes under way at once; while there are so many, nobody else is accepted.
+pub const HANDSHAKES_MAX: usize = 64;
+
+/// How long a TLS handshake may take.
+const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
+
+/// What the mode of a Unix socket is: its owner and group may open it.
+const SOCKET_MODE: u32 = 0o660;
+
+/// Bytes both ways.
+trait Bytes: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Bytes for T {}
+
+/// What accepts connections of operators.
+pub struct AdminListener(Way);
+
+enum Way {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+    Tls { listener: TcpListener, tls: Arc<Tls>, handshakes: JoinSet<Option<(Box<dyn Bytes>, Peer)>> },
+}
+
+impl From<TcpListener> for AdminListener {
+    fn from(listener: TcpListener) -> Self {
+        AdminListener(Way::Tcp(listener))
+    }
+}
+
+impl AdminListener {
+    /// Returns one that speaks TLS.
+    pub fn with_tls(listener: TcpListener, tls: Arc<Tls>) -> Self {
+        AdminListener(Way::Tls { listener, tls, handshakes: JoinSet::new() })
+    }
+
+    /// Returns one on a Unix socket, which its owner and group may open. One that an earlier process
+    /// has left there is replaced.
+    ///
+    /// # Errors
+    /// If the path cannot be had: another process listens there, or something else is there.
+    pub fn unix(path: &Path) -> io::Result<Self> {
+        if std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
+            match std::os::unix::net::UnixStream::connect(path) {
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path)?,
+                Err(error) => return Err(error),
+                Ok(_) => return Err(io::ErrorKind::AddrInUse.into()),
+            }
+        }
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+        socket.bind(&SockAddr::unix(path)?)?;
+        // Nobody can connect before it listens.
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(SOCKET_MODE))?;
+        socket.listen(CONNECTIONS_MAX as i32)?;
+        socket.set_nonblocking(true)?;
+        UnixListener::from_std(socket.into()).map(|listener| AdminListener(Way::Unix(listener)))
+    }
+
+    /// Returns the address, if there is one.
+    pub fn address(&self) -> Option<SocketAddr> {
+        match &self.0 {
+            Way::Tcp(listener) | Way::Tls { listener, .. } => listener.local_addr().ok(),
+            Way::Unix(_) => None,
+        }
+    }
+
+    async fn accept(&mut self) -> (Box<dyn Bytes>, Peer) {
+        // axum's own accept waits out errors such as a lack of descriptors.
+        match &mut self.0 {
+            Way::Tcp(listener) => {
+                let (stream, address) = Listener::accept(listener).await;
+                (Box::new(stream), Peer { address: Some(address.ip()), is_certified: false })
+            }
+            Way::Unix(listener) => {
+                let (stream, _) = Listener::accept(listener).await;
+                (Box::new(stream), Peer { address: None, is_certified: false })
+            }
+            Way::Tls { listener, tls, handshakes } => loop {
+                tokio::select! {
+                    Some(done) = handshakes.join_next() => {
+                        if let Ok(Some(connection)) = done {
+                            return connection;
+                        }
+                    }
+                    (stream, address) = Listener::accept(listener), if handshakes.len() < HANDSHAKES_MAX => {
+                        let tls = Arc::clone(tls);
+                        handshakes.spawn(async move { shake_hands(&tls, stream, address).await });
+                    }
+                }
+            },
+        }
+    }
+}
+
+async fn shake_hands(tls: &Tls, stream: TcpStream, address: SocketAddr) -> Option<(Box<dyn Bytes>, Peer)> {
+    let stream = timeout(HANDSHAKE_WITHIN, tls.acceptor().accept(stream)).await.ok()?.ok()?;
+    // Those that are not trusted fail the handshake.
+    let is_certified = stream.get_ref().1.peer_certificates().is_some_and(|chain| !chain.is_empty());
+    Some((Box::new(stream), Peer { address: Some(address.ip()), is_certified }))
+}
+
+impl Connected<IncomingStream<'_, Bounded>> for Peer {
+    fn connect_info(stream: IncomingStream<'_, Bounded>) -> Self {
+        *stream.remote_addr()
+    }
+}
+
 /// Accepts, and displaces where [`CONNECTIONS_MAX`] connections are open.
 pub(crate) struct Bounded {
-    listener: TcpListener,
+    listener: AdminListener,
     open: Arc<Mutex<Vec<Arc<ConnectionSlot>>>>,
     silence_max: Duration,
 }
 
 /// A connection, and its place among those that may be open.
 pub(crate) struct TrackedConnection {
-    stream: TcpStream,
+    stream: Box<dyn Bytes>,
     seat: Arc<ConnectionSlot>,
     open: Arc<Mutex<Vec<Arc<ConnectionSlot>>>>,
     silence_max: Duration,
@@ -50,11 +163,11 @@ struct LastActivity {
 }
 
 impl Bounded {
-    pub(crate) fn new(listener: TcpListener) -> Self {
+    pub(crate) fn new(listener: AdminListener) -> Self {
         Bounded { listener, open: Arc::default(), silence_max: SILENCE_MAX }
     }
 
-    fn hold(&self, stream: TcpStream) -> TrackedConnection {
+    fn hold(&self, stream: Box<dyn Bytes>) -> TrackedConnection {
         let last = Instant::now();
         let seat =
             Arc::new(ConnectionSlot(Mutex::new(LastActivity { last, is_displaced: false, reader: None })));
@@ -128,16 +241,16 @@ impl Drop for TrackedConnection {
 
 impl Listener for Bounded {
     type Io = TrackedConnection;
-    type Addr = SocketAddr;
+    type Addr = Peer;
 
-    async fn accept(&mut self) -> (TrackedConnection, SocketAddr) {
-        // axum's own accept waits out errors such as a lack of descriptors.
-        let (stream, address) = Listener::accept(&mut self.listener).await;
-        (self.hold(stream), address)
+    async fn accept(&mut self) -> (TrackedConnection, Peer) {
+        let (stream, peer) = self.listener.accept().await;
+        (self.hold(stream), peer)
     }
 
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+    fn local_addr(&self) -> io::Result<Peer> {
+        let address = self.listener.address().map(|address| address.ip());
+        Ok(Peer { address, is_certified: false })
     }
 }
 
@@ -180,11 +293,11 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     async fn bounded() -> Bounded {
-        Bounded::new(TcpListener::bind("127.0.0.1:0").await.unwrap())
+        Bounded::new(TcpListener::bind("127.0.0.1:0").await.unwrap().into())
     }
 
     async fn opened(bounded: &mut Bounded) -> (TcpStream, TrackedConnection) {
-        let address = bounded.local_addr().unwrap();
+        let address = bounded.listener.address().unwrap();
         let (client, (held, _)) = tokio::join!(TcpStream::connect(address), bounded.accept());
         (client.unwrap(), held)
     }

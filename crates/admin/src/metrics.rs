@@ -1,6 +1,7 @@
 //! One moment's numbers as metrics. Routes are as many as the proxy ever tells apart; the rest
 //! share one, so the number of lines is bounded.
 
+use crate::access::Access;
 use crate::names;
 use crate::text::{Exposition, Family, Labels, Metric};
 use crate::{Source, load_reports, process, state, sums};
@@ -11,7 +12,7 @@ use suimon_proxy::{BUCKETS, LineCounts, RouteReport, Times, View, WAIT_BUCKETS};
 use suimon_proxy::{NodesReport, PoolReport};
 
 /// Returns what `/metrics` answers.
-pub(crate) fn render(source: &dyn Source, version: &str) -> String {
+pub(crate) fn render(source: &dyn Source, version: &str, access: &Access) -> String {
     let view = source.view();
     let nodes = source.nodes();
     let ready = state::not_ready_because(source.is_draining(), &nodes).is_none();
@@ -32,6 +33,10 @@ pub(crate) fn render(source: &dyn Source, version: &str) -> String {
     }
     load_reports::render(&mut out, &source.load_reports(), &nodes);
     pools(&mut out, &source.pools(u64::MAX));
+    let mut refused = out.family(names::ADMIN_REFUSED);
+    for (reason, count) in access.refused() {
+        refused.value(&[("reason", reason)], count as f64);
+    }
     if let Some(usage) = process::usage() {
         out.single(names::CPU, usage.cpu_seconds);
         out.single(names::MEMORY, usage.resident_bytes as f64);

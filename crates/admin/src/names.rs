@@ -172,6 +172,7 @@ metrics! {
     POOL_START = Gauge "suimon_pool_start_seconds", "Time from the start of a worker until it takes requests, the median of the last starts; absent while unknown.";
 
     // The process, by the names Prometheus' own clients use.
+    ADMIN_REFUSED = Counter "suimon_admin_refused_requests_total", "Requests to the admin listener that were not answered, by reason: no_token, wrong_token, not_local (from another machine, where nothing proves who asks) or web_page (commands that may be a web page's from elsewhere).";
     CPU = Counter "process_cpu_seconds_total", "Processor time used, user and system.";
     MEMORY = Gauge "process_resident_memory_bytes", "Memory in use.";
     OPEN_FILES = Gauge "process_open_fds", "File descriptors open.";

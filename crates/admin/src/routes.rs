@@ -1,12 +1,13 @@
 //! The paths and their answers.
 
 use crate::Source;
+use crate::access::{Access, Peer};
 use crate::config::{CONFIG_BYTES_MAX, CONFIG_TYPE};
 use crate::dashboard;
-use crate::guard::{asks_as_a_commander, guard};
+use crate::guard::{Guard, guard, would_command};
 use crate::history::HistoryState;
 use crate::learned::Learned;
-use crate::listener::Bounded;
+use crate::listener::{AdminListener, Bounded};
 use crate::names;
 use crate::overrides::{OverrideAnswer, OverrideCommand, OverrideRequest, OverrideState};
 use crate::pool::{PoolAnswer, PoolDetails, PoolRequest};
@@ -16,7 +17,7 @@ use crate::waiting_room::{INVITES_MAX, LineAnswer, LineOrder, LineRequest, LineS
 use axum::Router;
 use axum::extract;
 use axum::extract::rejection::{JsonRejection, StringRejection};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::middleware;
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::get;
@@ -27,7 +28,6 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use suimon_proxy::{OverrideError, PoolError};
-use tokio::net::TcpListener;
 
 /// What the operator's listener is told before it starts.
 #[derive(Clone, Debug, Default)]
@@ -36,9 +36,8 @@ pub struct Params {
     pub hosts: Vec<String>,
     /// Version of the gateway, to be shown.
     pub version: String,
-    /// Whether any client that reaches it may command the waiting room and the pools: to be so on
-    /// loopback alone, as there is no password.
-    pub takes_commands: bool,
+    /// Who may reach what.
+    pub access: Arc<Access>,
 }
 
 /// Every path, with what is there.
@@ -73,22 +72,22 @@ const PATHS: [(&str, &str); 11] = [
 /// # Errors
 /// Fails if the listener does.
 pub async fn serve(
-    listener: TcpListener,
+    listener: impl Into<AdminListener>,
     params: Params,
     source: Arc<dyn Source>,
     ended: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let hosts = params.hosts.into();
-    let shown = Shown::new(source, params.version.into(), params.takes_commands);
-    let served =
-        axum::serve(Bounded::new(listener), router(hosts, shown.clone())).with_graceful_shutdown(ended);
+    let guard = Guard { hosts: params.hosts.into(), access: Arc::clone(&params.access) };
+    let shown = Shown::new(source, params.version.into(), params.access);
+    let service = router(guard, shown.clone()).into_make_service_with_connect_info::<Peer>();
+    let served = axum::serve(Bounded::new(listener.into()), service).with_graceful_shutdown(ended);
     tokio::select! {
         done = served.into_future() => done,
         () = shown.watch() => unreachable!("it goes on for ever"),
     }
 }
 
-fn router(hosts: Arc<[String]>, shown: Shown) -> Router {
+fn router(guarded: Guard, shown: Shown) -> Router {
     Router::new()
         .route("/", get(root))
         .route("/app.js", get(dashboard::script))
@@ -108,7 +107,7 @@ fn router(hosts: Arc<[String]>, shown: Shown) -> Router {
         .route(names::HEALTH_PATH, get(async || "ok\n"))
         .route(names::READY_PATH, get(readyz))
         .fallback(async || (StatusCode::NOT_FOUND, "not found; / lists all paths\n"))
-        .layer(middleware::from_fn_with_state(hosts, guard))
+        .layer(middleware::from_fn_with_state(guarded, guard))
         .with_state(shown)
 }
 
@@ -128,7 +127,7 @@ fn index() -> String {
 
 async fn metrics(extract::State(shown): extract::State<Shown>) -> Response {
     let content_type = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
-    (content_type, crate::metrics::render(&*shown.source, &shown.version)).into_response()
+    (content_type, crate::metrics::render(&*shown.source, &shown.version, &shown.access)).into_response()
 }
 
 /// What may be asked of the state, and of the pools.
@@ -141,11 +140,12 @@ struct SinceQuery {
 
 async fn state(
     extract::State(shown): extract::State<Shown>,
+    uri: Uri,
     headers: HeaderMap,
     extract::Query(SinceQuery { since }): extract::Query<SinceQuery>,
 ) -> Json<State> {
     let state = shown.state(since);
-    Json(State { takes_commands: shown.takes_commands && asks_as_a_commander(&headers), ..state })
+    Json(State { takes_commands: would_command(&headers, &uri), ..state })
 }
 
 /// How far back the history is asked for.
@@ -187,9 +187,6 @@ async fn command_lines(
     extract::State(shown): extract::State<Shown>,
     request: Result<Json<LineRequest>, JsonRejection>,
 ) -> Response {
-    if let Some(refusal) = shown.refuses_commands("waiting-room") {
-        return refusal;
-    }
     let LineRequest { kind, order } = match request {
         Ok(Json(request)) => request,
         Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
@@ -230,9 +227,6 @@ async fn command_pools(
     extract::State(shown): extract::State<Shown>,
     request: Result<Json<PoolRequest>, JsonRejection>,
 ) -> Response {
-    if let Some(refusal) = shown.refuses_commands("pool") {
-        return refusal;
-    }
     let PoolRequest { pool, order } = match request {
         Ok(Json(request)) => request,
         Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
@@ -263,9 +257,6 @@ async fn command_overrides(
     extract::State(shown): extract::State<Shown>,
     request: Result<Json<OverrideRequest>, JsonRejection>,
 ) -> Response {
-    if let Some(refusal) = shown.refuses_commands("override") {
-        return refusal;
-    }
     let command = match request.map_err(|error| error.to_string()).and_then(|Json(it)| it.command()) {
         Ok(command) => command,
         Err(why) => return (StatusCode::BAD_REQUEST, format!("{why}\n")).into_response(),
@@ -314,9 +305,6 @@ async fn adopt_config(
     extract::Query(ConfigQuery { dry_run }): extract::Query<ConfigQuery>,
     text: Result<String, StringRejection>,
 ) -> Response {
-    if let Some(refusal) = shown.refuses_commands("check") {
-        return refusal;
-    }
     let text = match text {
         Ok(text) => text,
         Err(error) => return (error.status(), format!("{error}\n")).into_response(),

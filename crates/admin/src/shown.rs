@@ -1,13 +1,12 @@
 //! What every answer is made from: the gateway, and what the watch remembers of it.
 
 use crate::Source;
+use crate::access::Access;
 use crate::events::{LiveState, Stage};
 use crate::history::Samples;
 use crate::state::{self, State};
 use crate::verdict::SituationClock;
 use crate::windows::{EVERY_S, Windows};
-use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use std::time::Duration;
 pub(crate) struct Shown {
     pub(crate) source: Arc<dyn Source>,
     pub(crate) version: Arc<str>,
-    pub(crate) takes_commands: bool,
+    pub(crate) access: Arc<Access>,
     memory: Arc<Mutex<Memory>>,
     pub(crate) stage: Stage,
 }
@@ -30,16 +29,8 @@ pub(crate) struct Memory {
 }
 
 impl Shown {
-    pub(crate) fn new(source: Arc<dyn Source>, version: Arc<str>, takes_commands: bool) -> Self {
-        Shown { source, version, takes_commands, memory: Arc::default(), stage: Stage::default() }
-    }
-
-    /// Returns what is answered to a command that `suimon COMMAND` gives, if none is taken.
-    pub(crate) fn refuses_commands(&self, command: &str) -> Option<Response> {
-        let why = format!(
-            "commands are accepted on loopback only, because this listener has no authentication: run `suimon {command}` on the gateway's machine, with admin.listen on 127.0.0.1\n"
-        );
-        (!self.takes_commands).then(|| (StatusCode::FORBIDDEN, why).into_response())
+    pub(crate) fn new(source: Arc<dyn Source>, version: Arc<str>, access: Arc<Access>) -> Self {
+        Shown { source, version, access, memory: Arc::default(), stage: Stage::default() }
     }
 
     /// Takes note of the state, each second.
@@ -78,8 +69,8 @@ impl Shown {
 
     /// Returns what an event says to who has seen the decisions up to `since`.
     pub(crate) fn live(&self, since: u64) -> LiveState {
-        // A page that listens is one of ours, which may command where anybody may.
-        let state = State { takes_commands: self.takes_commands, ..self.state(since) };
+        // A page that may read this is one of ours, which may command, too.
+        let state = State { takes_commands: true, ..self.state(since) };
         LiveState { state, sample: self.memory().samples.newest().cloned() }
     }
 }

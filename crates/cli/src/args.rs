@@ -6,7 +6,7 @@ mod lab_node;
 mod overrides;
 mod pool;
 
-pub(crate) use admin::AdminAt;
+pub(crate) use admin::{AdminAt, AdminListen};
 pub(crate) use agent::Agent;
 pub(crate) use lab_node::LabNode;
 pub(crate) use overrides::{Override, OverrideCommand, OverrideFor, OverrideOf};
@@ -142,10 +142,10 @@ pub(crate) struct Serve {
     /// Where visitors connect; port 0 takes a free one. [default: 0.0.0.0:8000]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<SocketAddr>,
-    /// Address of the admin listener, for metrics and `suimon status`; or "off". [default:
-    /// 127.0.0.1:8001]
+    /// Address of the admin listener, for metrics and `suimon status`; or unix:/path; or "off".
+    /// [default: 127.0.0.1:8001]
     #[arg(long, value_name = "ADDRESS")]
-    pub(crate) admin: Option<AddressOrOff>,
+    pub(crate) admin: Option<AdminListen>,
     /// File with the keys that sign leases; created if missing; or "none".
     #[arg(long, value_name = "FILE")]
     pub(crate) lease_keys: Option<PathBuf>,
@@ -437,23 +437,6 @@ pub(crate) struct Shop {
     /// Work of a search, likewise.
     #[arg(long, value_name = "N")]
     pub(crate) search_repeats: Option<u32>,
-}
-
-/// An address to listen on, or none.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct AddressOrOff(pub(crate) Option<SocketAddr>);
-
-impl std::str::FromStr for AddressOrOff {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == "off" {
-            return Ok(AddressOrOff(None));
-        }
-        let address = text
-            .parse()
-            .map_err(|_| "must be an IP address and a port, such as 127.0.0.1:8001, or off".to_string())?;
-        Ok(AddressOrOff(Some(address)))
-    }
 }
 
 fn recording_size(text: &str) -> Result<u64, String> {

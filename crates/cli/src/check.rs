@@ -5,6 +5,7 @@ use crate::args::Check;
 use crate::exit::Exit;
 use crate::file_kind::FileKind;
 use crate::found_nodes;
+use crate::serve::admin::Credentials;
 use crate::serve::{logging, state_files};
 use crate::summary;
 use serde_json::{Value, json};
@@ -77,6 +78,9 @@ fn settings(name: &str, text: &str) -> Result<Settings, Faults> {
         faults.other(why);
     }
     settings.proxy.lease.keys_file = state_files::keys_there(&settings.lease_keys);
+    if let Err(why) = Credentials::load(&settings) {
+        faults.other(why);
+    }
     for (key, error) in Server::check(&settings.proxy) {
         faults.other(format!("{key}: {error}"));
     }

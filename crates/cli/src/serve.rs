@@ -1,5 +1,6 @@
 //! `suimon serve`: stands in front of an application until told to stop.
 
+pub(crate) mod admin;
 mod descriptors;
 mod kubernetes;
 pub(crate) mod logging;
@@ -9,10 +10,10 @@ pub(crate) mod state_files;
 use crate::args::Serve;
 use crate::exit::Exit;
 use crate::{interrupt, summary};
+use admin::Credentials;
 use reload::Adopter;
 use serde_json::json;
 use std::io::{self, IsTerminal, Write};
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -27,7 +28,7 @@ use suimon_proxy::{LoadReportCounts, UpstreamNodeView};
 use suimon_proxy::{NodesReport, PoolCommand, PoolError, PoolReport};
 use suimon_proxy::{Override, OverrideError, OverrideOrder};
 use suimon_settings::{Faults, Settings, StatePath, text_of};
-use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::net::{TcpStream, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// How long a node may take to accept a connection at the start before a warning.
@@ -73,7 +74,7 @@ pub(crate) fn run(args: &Serve) -> Exit {
             return Exit::Failed;
         }
     };
-    let adopter = |observer| Adopter::new(args.clone(), text, observer, log);
+    let adopter = |observer, credentials| Adopter::new(args.clone(), text, observer, log, credentials);
     let exit = runtime.block_on(serve(settings, adopter, args.watch_config));
     // The drain is over, and what it left was cut off, so nothing remains to wait for.
     runtime.shutdown_background();
@@ -105,8 +106,9 @@ fn settings(args: &Serve, file: Option<(&str, &str)>) -> Result<Settings, Faults
     if let Some(address) = args.listen {
         settings.proxy.listen.plain = Some(address);
     }
-    if let Some(address) = args.admin {
-        settings.admin_listen = address.0;
+    if let Some(at) = &args.admin {
+        settings.admin_listen = at.address();
+        settings.admin_access.socket = at.socket().map(Into::into);
     }
     match args.lease_keys.as_ref() {
         None => {}
@@ -157,13 +159,20 @@ fn log(args: &Serve, settings: &Settings) -> Result<logging::Handle, String> {
 
 async fn serve(
     mut settings: Settings,
-    adopter: impl FnOnce(Observer) -> Adopter,
+    adopter: impl FnOnce(Observer, Credentials) -> Adopter,
     watches_config: bool,
 ) -> Exit {
     if let Err(why) = kubernetes::check(settings.proxy.nodes.as_ref()).await {
         eprintln!("{why}");
         return Exit::Usage;
     }
+    let credentials = match Credentials::load(&settings) {
+        Ok(credentials) => credentials,
+        Err(why) => {
+            eprintln!("{why}");
+            return Exit::Usage;
+        }
+    };
     let server = match Server::bind(settings.proxy.clone()) {
         Ok(server) => server,
         Err(error) => {
@@ -171,23 +180,20 @@ async fn serve(
             return exit_of(&error);
         }
     };
-    let admin = match settings.admin_listen {
-        None => None,
-        Some(address) => match TcpListener::bind(address).await {
-            Ok(listener) => Some(listener),
-            Err(error) => {
-                eprintln!("{}", explain_admin(address, &error));
-                return Exit::Failed;
-            }
-        },
+    let admin = match credentials.listen(&settings).await {
+        Ok(admin) => admin,
+        Err(why) => {
+            eprintln!("{why}");
+            return Exit::Failed;
+        }
     };
     settings.proxy.listen.plain = server.plain_address();
     settings.proxy.upstream.load_reports.listen = server.load_reports_address();
     if let (Some(tls), Some(address)) = (&mut settings.proxy.listen.tls, server.tls_address()) {
         tls.address = address;
     }
-    settings.admin_listen = admin.as_ref().and_then(|listener| listener.local_addr().ok());
-    let adopter = adopter(server.observer());
+    settings.admin_listen = admin.as_ref().and_then(|(_, address)| *address);
+    let adopter = adopter(server.observer(), credentials.clone());
     if watches_config {
         tokio::spawn(adopter.clone().watch());
     }
@@ -199,20 +205,16 @@ async fn serve(
         tokio::spawn(adopter.clone().hear(hangup));
     }
     announce(&settings);
-    if let Some(address) = settings.admin_listen.filter(|address| !address.ip().is_loopback()) {
-        tracing::warn!(
-            "the admin listener at {address} has no authentication: anyone who can reach it can read everything it shows"
-        );
-    }
+    credentials.warn(&settings);
     tokio::spawn(look_at_nodes(settings.proxy.upstream.nodes.clone()));
 
     let draining = Arc::new(AtomicBool::new(false));
-    if let Some(listener) = admin {
+    if let Some((listener, _)) = admin {
         let source = Gateway { observer: server.observer(), draining: Arc::clone(&draining), adopter };
         let params = suimon_admin::Params {
             hosts: settings.admin_hosts,
             version: env!("CARGO_PKG_VERSION").to_string(),
-            takes_commands: settings.admin_listen.is_some_and(|address| address.ip().is_loopback()),
+            access: Arc::clone(&credentials.access),
         };
         tokio::spawn(async move {
             // The admin listener answers until the very end, so that operators can watch a drain.
@@ -359,15 +361,4 @@ fn exit_of(error: &StartError) -> Exit {
         | StartError::Record(_)
         | StartError::WaitingRoom(_) => Exit::Usage,
     }
-}
-
-fn explain_admin(address: SocketAddr, error: &io::Error) -> String {
-    let remedy = match error.kind() {
-        io::ErrorKind::AddrInUse => "another program has the port, perhaps another gateway",
-        io::ErrorKind::AddrNotAvailable => "the address is not one of this machine's",
-        _ => "it cannot be had",
-    };
-    format!(
-        "the operator's listener cannot listen on {address}: {error}; {remedy}: name another with --admin or admin.listen, or switch it off with --admin off"
-    )
 }

@@ -85,8 +85,16 @@ pub(crate) fn of_settings(settings: &Settings) -> Lines {
         lines.push(("services", format!("{names}: {} ({})", services.mode.means(), services.mode.word())));
     }
     lines.push(("leases", leases(settings)));
-    let admin =
-        settings.admin_listen.map_or_else(|| "off".to_string(), |address| format!("http://{address}"));
+    let access = &settings.admin_access;
+    let admin = match (&access.socket, settings.admin_listen) {
+        (Some(path), _) => format!("unix:{}", path.display()),
+        (None, Some(address)) => {
+            let scheme = if access.tls.is_some() { "https" } else { "http" };
+            let asks = if access.asks() { ", asks who you are" } else { "" };
+            format!("{scheme}://{address}{asks}")
+        }
+        (None, None) => "off".to_string(),
+    };
     lines.push(("operator", admin));
     lines.extend(sharing(settings));
     if let Some(recording) = &proxy.record {

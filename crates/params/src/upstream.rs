@@ -121,7 +121,7 @@ pub enum NodeAddress {
 }
 
 /// The longest path of a Unix socket, in bytes: what the kernel has room for.
-const SOCKET_PATH_MAX: usize = 107;
+pub const SOCKET_PATH_MAX: usize = 107;
 
 /// Whether connections to a node are encrypted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -187,12 +187,13 @@ mod tests {
             Shape::Word(choices) | Shape::WordOrCount(choices, ..) => {
                 unlike(&choices.iter().map(|choice| format!("\"{}\"", choice.word)).collect::<Vec<_>>())
             }
-            Shape::AddressOrOff => "\"127.0.0.1:9\"".to_owned(),
+            Shape::AddressOrOff | Shape::AddressSocketOrOff => "\"127.0.0.1:9\"".to_owned(),
             Shape::Name => "\"other\"".to_owned(),
             Shape::Text => "\"warn\"".to_owned(),
             Shape::List(of, _) => match of {
                 Shape::Node => "[\"http://127.0.0.1:9\"]".to_owned(),
                 Shape::Network => "[\"10.0.0.0/8\"]".to_owned(),
+                Shape::Word(choices) => format!("[\"{}\"]", choices[0].word),
                 Shape::Route => "[\"GET /other\"]".to_owned(),
                 Shape::UrlPath => "[\"/other\"]".to_owned(),
                 Shape::Variable => "[\"OTHER=1\"]".to_owned(),

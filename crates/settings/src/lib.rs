@@ -11,6 +11,7 @@
 //! - [`scenario`]: what a simulator is told.
 //! - [`Faults`]: everything that is wrong with what was read.
 
+mod admin;
 mod changes;
 mod discovery;
 mod documents;
@@ -34,10 +35,11 @@ mod settings;
 mod shape;
 mod sharing;
 
+pub use admin::{AdminAccess, AdminTls};
 pub use changes::{Change, changes};
 pub use documents::{example_file, settings_document};
 pub use faults::{Fault, Faults};
 pub use read::{FILE_BYTES_MAX, text_of};
 pub use secrets::{without_password, without_secrets};
 pub use settings::{Settings, StatePath, with_lines};
-pub use shape::parse_size;
+pub use shape::{parse_size, socket_of};

@@ -116,6 +116,7 @@ pub(crate) const SECTIONS: &[Section] = &[
     bounds::LIMITS,
     bounds::SPOOL,
     operation::ADMIN,
+    operation::ADMIN_TLS,
     operation::RECORD,
     operation::SHARING,
     operation::LOG,
@@ -180,6 +181,7 @@ const TAKES_RESTART: &[&str] = &[
     "limits.session_cookies",
     "spool",
     "admin",
+    "admin.tls",
     "record",
     "sharing",
 ];

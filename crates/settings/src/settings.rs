@@ -2,6 +2,7 @@
 //! are seen together.
 
 use crate::Faults;
+use crate::admin::AdminAccess;
 use crate::lines::Lines;
 use crate::load_reports::load_reports;
 use crate::read::{self, Sections, Values, seen_time};
@@ -41,6 +42,8 @@ pub struct Settings {
     pub learned_state: StatePath,
     /// Where the operator's listener is; `None`: nowhere.
     pub admin_listen: Option<SocketAddr>,
+    /// Who may reach it.
+    pub admin_access: AdminAccess,
     /// Names the operator's listener may be reached by, beside localhost and addresses.
     pub admin_hosts: Vec<String>,
     /// Bytes of a recording, whether or not there is one.
@@ -114,12 +117,14 @@ pub(crate) fn check(table: &toml::Table) -> (Settings, Faults) {
     let waiting_room_state = kept(sections.once("waiting_room").given_path("state"));
     let learned_state = kept(sections.once("learned").given_path("state"));
     let admin = sections.once("admin");
+    let (admin_listen, admin_access) = crate::admin::read(admin, sections.optional("admin.tls"));
     let settings = Settings {
         proxy: proxy(&sections, &lease_keys, &mut faults),
         lease_keys,
         waiting_room_state,
         learned_state,
-        admin_listen: admin.address("listen"),
+        admin_listen,
+        admin_access,
         admin_hosts: admin.texts("hosts"),
         record_bytes_max: sections.once("record").count("bytes_max"),
         log_filter: sections.once("log").text("filter").to_string(),
@@ -720,6 +725,7 @@ fn check_addresses(settings: &Settings, faults: &mut Faults) {
         ("listen.tls.address", listen.tls.as_ref().map(|tls| tls.address)),
         ("admin.listen", settings.admin_listen),
     ];
+    settings.admin_access.check(settings.admin_listen, faults);
     let named: Vec<_> = named.into_iter().filter_map(|(key, address)| Some((key, address?))).collect();
     if listen.plain.is_none() && listen.tls.is_none() {
         faults.value("listen.http", "\"off\"", "an address, as there is no [listen.tls] either");
@@ -780,6 +786,7 @@ fn check_files(settings: &Settings, faults: &mut Faults) {
             );
         }
     }
+    settings.admin_access.check_files(faults);
     for upstream in settings.proxy.upstreams() {
         check_root(upstream, faults);
     }

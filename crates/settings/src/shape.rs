@@ -2,11 +2,11 @@
 
 use crate::duration;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use suimon_model::Choice;
 use suimon_params::QueryPattern;
-use suimon_params::upstream::NodeParams;
+use suimon_params::upstream::{NodeParams, SOCKET_PATH_MAX};
 use toml::Value;
 
 /// The form and the range of a setting's value.
@@ -25,6 +25,9 @@ pub(crate) enum Shape {
     Size(u64, u64),
     /// IP address and port to listen on, or `"off"`.
     AddressOrOff,
+    /// IP address and port to listen on, the path of a Unix socket such as `"unix:/run/a.sock"`, or
+    /// `"off"`.
+    AddressSocketOrOff,
     /// An IP address, or a network such as `"10.0.0.0/8"`.
     Network,
     /// Where a node of the application listens: `http://HOST[:PORT]`, `https://HOST[:PORT]` or
@@ -116,6 +119,9 @@ impl Shape {
             Shape::AddressOrOff => {
                 "an IP address and a port, such as \"127.0.0.1:8000\" or \"[::]:8000\", or \"off\"".to_string()
             }
+            Shape::AddressSocketOrOff => {
+                "an IP address and a port, such as \"127.0.0.1:8001\", unix: and the path of a socket, such as \"unix:/run/suimon/admin.sock\", or \"off\"".to_string()
+            }
             Shape::Network => "an IP address or a network, such as \"10.0.0.0/8\"".to_string(),
             Shape::Node => {
                 "http:// or https://, a host and, if need be, a port, and no path, such as \"http://127.0.0.1:8080\"; or unix: or fastcgi: and the path of a socket, such as \"unix:/run/app.sock\"".to_string()
@@ -151,6 +157,7 @@ impl Shape {
             Shape::Time(min, max) => format!("time, {} to {}", time(min), time(max)),
             Shape::Size(min, max) => format!("size, {} to {}", size(min), size(max)),
             Shape::AddressOrOff => "IP address and port, or `\"off\"`".to_string(),
+            Shape::AddressSocketOrOff => "IP address and port, `\"unix:/PATH\"` or `\"off\"`".to_string(),
             Shape::Network => "IP address or network".to_string(),
             Shape::Node => "`http://HOST[:PORT]`, `https://HOST[:PORT]`, `unix:/PATH`, `fastcgi://HOST:PORT` or `fastcgi:/PATH`".to_string(),
             Shape::Path => "path on this machine".to_string(),
@@ -192,6 +199,12 @@ impl Shape {
                 "off" => Some(Checked::Address(None)),
                 address => address.parse().ok().map(|address| Checked::Address(Some(address))),
             },
+            Shape::AddressSocketOrOff => {
+                let text = text(value)?;
+                let is_right =
+                    text == "off" || socket_of(text).is_some() || text.parse::<SocketAddr>().is_ok();
+                is_right.then(|| owned(text))
+            }
             Shape::Network => parse_network(value.as_str()?),
             Shape::Path => text(value).map(|path| Checked::Path(PathBuf::from(path))),
             Shape::Word(words) => text(value).filter(|word| has(words, word)).map(owned),
@@ -215,6 +228,12 @@ impl Shape {
             }
         }
     }
+}
+
+/// Returns the path of a Unix socket in `text`, if it names one that can be.
+pub fn socket_of(text: &str) -> Option<&Path> {
+    let path = Path::new(text.strip_prefix("unix:")?);
+    (path.is_absolute() && path.as_os_str().len() <= SOCKET_PATH_MAX).then_some(path)
 }
 
 fn owned(text: &str) -> Checked {

@@ -1,7 +1,9 @@
 //! Where a gateway's operator is answered, on the command line.
 
 use clap::Args;
-use std::path::PathBuf;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use suimon_settings::socket_of;
 
 /// Where the gateway is, and what proves who asks.
 #[derive(Args, Clone, Debug)]
@@ -18,5 +20,38 @@ impl AdminAt {
     /// Returns the listener at this URL, which asks for nothing.
     pub(crate) fn of(url: &str) -> AdminAt {
         AdminAt { admin: url.to_owned(), token_file: None }
+    }
+}
+
+/// Where the admin listener is: an address, a Unix socket, or nowhere.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum AdminListen {
+    Address(SocketAddr),
+    Socket(PathBuf),
+    Off,
+}
+
+impl AdminListen {
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        if let AdminListen::Address(address) = self { Some(*address) } else { None }
+    }
+
+    pub(crate) fn socket(&self) -> Option<&Path> {
+        if let AdminListen::Socket(path) = self { Some(path) } else { None }
+    }
+}
+
+impl std::str::FromStr for AdminListen {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "off" {
+            return Ok(AdminListen::Off);
+        }
+        if let Some(path) = socket_of(text) {
+            return Ok(AdminListen::Socket(path.to_owned()));
+        }
+        text.parse().map(AdminListen::Address).map_err(|_| {
+            "must be an IP address and a port, such as 127.0.0.1:8001, unix:/path, or off".to_string()
+        })
     }
 }

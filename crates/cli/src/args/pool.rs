@@ -14,7 +14,7 @@ use clap::{Args, Subcommand};
 A pool is the application as processes that the gateway starts itself: [[pool]] in the settings, and docs/pools.md. How many
 workers are resident is found while running; nobody has to resize anything. Without a NAME a command is for every pool.
 
-Commands are taken on the gateway's machine alone, as the admin listener has no authentication.
+Commands are taken on the gateway's machine, and from elsewhere with --token-file: docs/admin.md.
 
 Exit codes: 0 done; 1 nobody answered, the gateway has no such pool, or it refused; or, with --wait, the new program does not start;
 2 wrong usage.")]

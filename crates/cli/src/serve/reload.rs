@@ -1,6 +1,7 @@
 //! Other settings while running, adopted whole or not at all: from the file, at SIGHUP or when it has
 //! changed, or posted to the admin listener. One mutex is around all of it.
 
+use super::admin::Credentials;
 use super::{LOG_VARIABLE, logging, settings};
 use crate::args::Serve;
 use std::path::Path;
@@ -34,6 +35,7 @@ struct InForce {
     failure: Option<String>,
     observer: Observer,
     log: logging::Handle,
+    credentials: Credentials,
 }
 
 /// Why the settings stay as they are.
@@ -45,10 +47,16 @@ enum NotAdopted {
 
 impl Adopter {
     /// Returns the settings that a process has started with, the file's `text`.
-    pub(super) fn new(args: Serve, text: String, observer: Observer, log: logging::Handle) -> Adopter {
+    pub(super) fn new(
+        args: Serve,
+        text: String,
+        observer: Observer,
+        log: logging::Handle,
+        credentials: Credentials,
+    ) -> Adopter {
         let of_file = text.clone();
         let adopted_at = SystemTime::now();
-        let in_force = InForce { args, text, of_file, adopted_at, failure: None, observer, log };
+        let in_force = InForce { args, text, of_file, adopted_at, failure: None, observer, log, credentials };
         Adopter(Arc::new(Mutex::new(in_force)))
     }
 
@@ -173,6 +181,7 @@ impl InForce {
         let counts = !self.is_overridden("log.filter");
         let filter = counts.then(|| logging::filter("log.filter", &wanted.log_filter)).transpose();
         let filter = filter.map_err(fault)?;
+        let credentials = self.credentials.read().map_err(fault)?;
         if changes.iter().any(|change| change.takes_restart) {
             return if dry_run { Ok(changes) } else { Err(NotAdopted::TakesRestart(changes)) };
         }
@@ -184,6 +193,7 @@ impl InForce {
         if let Some(filter) = filter {
             self.log.adopt(filter);
         }
+        self.credentials.adopt(credentials);
         text.clone_into(&mut self.text);
         self.adopted_at = SystemTime::now();
         Ok(changes)

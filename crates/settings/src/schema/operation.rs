@@ -1,8 +1,9 @@
 //! What an operator sees and keeps: learned state, admin listener, recordings and logs.
 
-use super::DefaultValue::{Is, Unset};
+use super::DefaultValue::{Is, Required, Unset};
 use super::{ENTRIES_MAX, Form, GIB, Section, key};
-use crate::shape::Shape::{AddressOrOff, Count, Host, List, Path, Size, Text, Time};
+use crate::shape::Shape::{AddressSocketOrOff, Count, Host, List, Path, Size, Text, Time, Word};
+use suimon_model::Choice;
 
 pub(super) const LEARNED: Section = Section {
     path: "learned",
@@ -19,12 +20,57 @@ pub(super) const LEARNED: Section = Section {
     )],
 };
 
+/// What of the admin listener may be public.
+const PUBLIC: &[Choice] = &[
+    Choice { word: "/metrics", means: "numbers, for Prometheus" },
+    Choice { word: "/healthz", means: "that the process answers" },
+    Choice { word: "/readyz", means: "that it is ready for new visitors" },
+];
+
+pub(super) const ADMIN_TLS: Section = Section {
+    path: "admin.tls",
+    form: Form::Optional,
+    doc: "TLS for the admin listener. Read again at each reload.",
+    keys: &[
+        key(
+            "cert",
+            Path,
+            Required { example: "\"/etc/suimon/admin.pem\"" },
+            "Certificate chain, PEM, the server's own first.",
+        ),
+        key("key", Path, Required { example: "\"/etc/suimon/admin.key\"" }, "Private key, PEM."),
+        key(
+            "client_ca",
+            Path,
+            Unset { means: "clients need no certificate", example: "\"/etc/suimon/operators.pem\"" },
+            "Certificates, PEM, of whoever signs those of operators. Then all but admin.public needs such a certificate, or the token.",
+        ),
+    ],
+};
+
 pub(super) const ADMIN: Section = Section {
     path: "admin",
     form: Form::Table,
-    doc: "The admin listener: /metrics, /api/state, /api/learned, /api/waiting-room, /healthz, /readyz. It has no authentication: keep it on an address that only operators can reach.",
+    doc: "The admin listener: metrics, state, and what an operator says to the gateway. On loopback it answers everybody there. Beyond loopback it answers whoever shows the token or a client certificate, and to others nothing but admin.public. See docs/admin.md.",
     keys: &[
-        key("listen", AddressOrOff, Is("\"127.0.0.1:8001\""), "Where it listens."),
+        key(
+            "listen",
+            AddressSocketOrOff,
+            Is("\"127.0.0.1:8001\""),
+            "Where it listens. A Unix socket has mode 0660, and answers everything to whoever can open it. An address beyond loopback needs admin.token_file, admin.tls.client_ca or admin.public.",
+        ),
+        key(
+            "token_file",
+            Path,
+            Unset { means: "no token is asked for", example: "\"/etc/suimon/admin.token\"" },
+            "File with a token of at least 32 characters, which others may not read. Then all but admin.public needs `Authorization: Bearer TOKEN`, or the token as the password a browser asks for; on loopback, too. Read again at each reload.",
+        ),
+        key(
+            "public",
+            List(&Word(PUBLIC), PUBLIC.len()),
+            Is("[]"),
+            "What is answered to everybody, without token or certificate: for probes and for Prometheus.",
+        ),
         key(
             "hosts",
             List(&Host, ENTRIES_MAX),
