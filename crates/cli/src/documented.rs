@@ -55,7 +55,6 @@ fn words(line: &str) -> Vec<String> {
     for letter in line.chars() {
         match (quote, letter) {
             (Some(open), _) if letter == open => quote = None,
-            (Some(_), _) => word.get_or_insert_default().push(letter),
             (None, '\'' | '"') => {
                 quote = Some(letter);
                 word.get_or_insert_default();
@@ -63,7 +62,7 @@ fn words(line: &str) -> Vec<String> {
             (None, '|' | '>' | '&' | ';') => break,
             (None, '#') if word.is_none() => break,
             (None, _) if letter.is_whitespace() => words.extend(word.take()),
-            (None, _) => word.get_or_insert_default().push(letter),
+            _ => word.get_or_insert_default().push(letter),
         }
     }
     words.extend(word);

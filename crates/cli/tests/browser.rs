@@ -20,7 +20,7 @@ fn play(script: &str) {
         scripts.join("node_modules").is_dir(),
         "what drives the browser is not installed: ./scripts/setup installs what is needed"
     );
-    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder can be made");
     let ran = Command::new("node")
         .arg(scripts.join(script))
         .args([env!("CARGO_BIN_EXE_suimon").as_ref(), folder.path()])

@@ -157,6 +157,57 @@ await page.evaluate(() => document.querySelector("input[value='86400']").click()
 await page.waitForFunction(() => document.querySelector("input[value='86400']").checked);
 await page.evaluate(() => document.querySelector("input[value='900']").click());
 
+// Actions: each asks first, and can be left without effect.
+const button = (box, label) => page.evaluate((within, wanted) => [...document.querySelectorAll(`${within} button`)].find((it) => it.textContent.startsWith(wanted)).click(), box, label);
+const asked = () => page.waitForFunction(() => document.querySelector("#confirm").open);
+const answer = async (value, fields = {}) => {
+  for (const [name, text] of Object.entries(fields)) await page.$eval(`#confirm [name=${name}]`, (input, wanted) => { input.value = wanted; }, text);
+  await page.evaluate((yes) => document.querySelector(`#confirm button[value=${yes}]`).click(), value);
+  await page.waitForFunction(() => !document.querySelector("#confirm").open);
+};
+await page.waitForFunction(() => !document.querySelector("#lines .buttons").hidden);
+await button("#lines", "Pause");
+await asked();
+assert.match(await text("#confirm-text"), /people wait/);
+await picture("confirm");
+await answer("no");
+assert.equal((await state()).kinds[0].line.state, "moving");
+await button("#lines", "Pause");
+await asked();
+await answer("yes");
+await shows("#situation", "paused");
+await button("#lines", "Say");
+await asked();
+await answer("yes", { message: "Back at <b>three</b>." });
+await shows("#lines", "Back at <b>three</b>.");
+await button("#lines", "Resume");
+await asked();
+await answer("yes");
+await shows("#situation", "line");
+await page.evaluate(() => [...document.querySelectorAll("#routes tbody button")].find((it) => it.textContent === "GET /begin").click());
+await page.waitForFunction(() => [...document.querySelectorAll("#route-actions button")].some((it) => it.textContent.startsWith("Pin")));
+await button("#route-actions", "Pin");
+await asked();
+await answer("yes", { limit: "7", who: "anna", why: "a test" });
+await until("the limit is pinned", async () => (await state()).routes.find((it) => it.name === "GET /begin").limit === 7);
+await shows("#overrides", "GET /begin: limit 7");
+await shows("#overrides", "by anna (a test)");
+await button("#route-actions", "Release");
+await asked();
+await answer("yes");
+await page.waitForFunction(() => document.querySelector("#overrides-box").hidden);
+await page.waitForFunction(() => [...document.querySelectorAll("#route-actions button")].some((it) => it.textContent.startsWith("Observe")));
+await button("#route-actions", "Observe");
+await asked();
+await answer("yes");
+await shows("#routes", "observe");
+await page.keyboard.press("Escape");
+await button("#nodes", "Drain");
+await asked();
+await answer("yes");
+// The last node cannot be drained, and the gateway says so.
+await shows("#said", "Not done: ");
+
 // The application is dead: critical, and those in line are still counted.
 app.close();
 app.closeAllConnections();
