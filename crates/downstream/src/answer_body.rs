@@ -31,6 +31,16 @@ use suimon_message::headers;
 /// once, and their heads weigh as much.
 const UNCOUNTED_MAX: usize = 16 << 10;
 
+/// Looks on while the body of an answer goes out. Dropped with it: without [`BodyWatch::ended`]
+/// before, the client did not take all of it.
+pub trait BodyWatch: Send {
+    /// So many bytes more are handed on to the client's connection.
+    fn passed(&mut self, bytes: usize);
+
+    /// That was all. `failed`: it broke off where it comes from.
+    fn ended(&mut self, failed: bool);
+}
+
 /// The body of an answer.
 pub struct ResponseBody {
     source: Source,
@@ -41,6 +51,7 @@ pub struct ResponseBody {
     /// Whether the client is waited for, where its connection does not show that: over HTTP/2, and
     /// for a stream that says nothing.
     client: Option<ClientWait>,
+    watch: Option<Box<dyn BodyWatch>>,
     /// Dropped when the answer is complete or given up.
     _until_done: Option<Busy>,
 }
@@ -61,7 +72,7 @@ impl ResponseBody {
     }
 
     fn of(source: Source) -> Self {
-        ResponseBody { source, counted: None, taking: None, client: None, _until_done: None }
+        ResponseBody { source, counted: None, taking: None, client: None, watch: None, _until_done: None }
     }
 
     /// Counts what it holds in `budget`, if that is much.
@@ -111,6 +122,28 @@ impl ResponseBody {
             taking.gave_all();
         }
         self
+    }
+
+    /// Tells `watch` what becomes of the body.
+    pub fn watched(mut self, mut watch: Box<dyn BodyWatch>) -> Self {
+        if self.is_end_stream() {
+            watch.ended(false);
+        }
+        self.watch = Some(watch);
+        self
+    }
+
+    fn tell(watch: &mut dyn BodyWatch, frame: Option<&Result<Frame<Piece>, BoxError>>, is_last: bool) {
+        match frame {
+            Some(Ok(frame)) => {
+                watch.passed(frame.data_ref().map_or(0, |piece| piece.bytes.len()));
+                if is_last {
+                    watch.ended(false);
+                }
+            }
+            Some(Err(_)) => watch.ended(true),
+            None => watch.ended(false),
+        }
     }
 
     fn is_streamed(&self) -> bool {
@@ -172,6 +205,10 @@ impl Body for ResponseBody {
             self.note(&polled);
         }
         let mut frame = ready!(polled);
+        let is_last = self.watch.is_some() && self.is_end_stream();
+        if let Some(watch) = &mut self.watch {
+            ResponseBody::tell(&mut **watch, frame.as_ref(), is_last);
+        }
         if let Some(Ok(frame)) = &mut frame {
             if let Some(piece) = frame.data_mut() {
                 self.count(piece);

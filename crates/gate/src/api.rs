@@ -308,6 +308,13 @@ pub struct Start {
     pub lease: LeaseDue,
     /// Time it was held in the session's queue and the route's queue together.
     pub waited: Duration,
+    /// The part of it before its session began: at the session gate, or while the application was
+    /// away.
+    pub held: Duration,
+    /// The limit of its route at that moment; `None`: there is none.
+    pub limit: Option<u32>,
+    /// Requests of its route in the application, with this one.
+    pub in_flight: usize,
 }
 
 /// How a session stands that was admitted and is not known to have ended.

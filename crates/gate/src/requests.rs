@@ -106,9 +106,13 @@ pub(crate) struct Request {
     pub(crate) spent: Duration,
     /// What was in the application until it began, integrated over time, seconds.
     pub(crate) occupancy_mark: f64,
+    /// How long it was held before it came to its route. For display only.
+    pub(crate) held: Duration,
 }
 
-suimon_model::saved_struct!(Request { route, origin, beyond, late, arrived, stage, spent, occupancy_mark });
+suimon_model::saved_struct!(
+    Request { route, origin, beyond, late, arrived, stage, spent, occupancy_mark } without { held }
+);
 
 impl Request {
     /// Returns a request that has just come.
@@ -122,6 +126,7 @@ impl Request {
             stage: Stage::InApplication(now),
             spent: Duration::ZERO,
             occupancy_mark: 0.0,
+            held: Duration::ZERO,
         }
     }
 

@@ -10,6 +10,7 @@
 //! | [`passes`] | what the application says of a visitor who may draw a number |
 //! | [`invite`] | signed links for a lane of their own |
 //! | [`own`] | names of the cookies and headers that are ours beside these |
+//! | [`session_tags`] | what a session is called in logs |
 //! | [`keys`], [`sealed`] | what all of these are signed with, and how |
 //! | [`mint`] | all of them made and read, for attempts to forge them |
 
@@ -25,4 +26,5 @@ pub mod mint;
 pub mod own;
 pub mod passes;
 pub mod sealed;
+pub mod session_tags;
 pub mod ticket;

@@ -3,12 +3,14 @@
 
 use crate::gatekeeper::Gatekeeper;
 use crate::nodes_report::NodesReport;
+use crate::request_record::RequestNotes;
 use crate::returns::Returns;
 use crate::telemetry::Telemetry;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use suimon_downstream::budget::Budget;
 use suimon_downstream::spool::Spools;
 use suimon_downstream::uploads::{KEPT_MAX, Uploads};
+use suimon_identity::session_tags::SessionTags;
 use suimon_model::PoolId;
 use suimon_params::Params;
 use suimon_upstream::Upstream;
@@ -37,6 +39,10 @@ pub(crate) struct Backend {
     fixed_sizes: Vec<watch::Sender<Option<u32>>>,
     /// How the nodes stand that come and go; `None`: none do.
     pub(crate) nodes: watch::Sender<Option<NodesReport>>,
+    /// What sessions are called in logs.
+    pub(crate) session_tags: SessionTags,
+    /// What is noted of requests; nothing, unless it is said before the first.
+    pub(crate) notes: OnceLock<RequestNotes>,
 }
 
 impl Backend {
@@ -46,6 +52,7 @@ impl Backend {
         keeper: Arc<Gatekeeper>,
         upstreams: Vec<Upstream>,
         telemetry: Arc<Telemetry>,
+        session_tags: SessionTags,
     ) -> Arc<Self> {
         Arc::new(Backend {
             keeper,
@@ -60,6 +67,8 @@ impl Backend {
             calls: Uploads::new(params.limits.slow_uploads),
             kept: Uploads::shared(KEPT_MAX),
             nodes: watch::Sender::new(None),
+            session_tags,
+            notes: OnceLock::new(),
         })
     }
 

@@ -7,6 +7,7 @@
 //! A gRPC client gets what it can read: 200 and nothing but trailers, with `grpc-status`,
 //! `grpc-message` and, where coming back may help, `grpc-retry-pushback-ms`.
 
+use crate::request_ids::{self, X_REQUEST_ID};
 use bytes::Bytes;
 use http::header::{
     ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderName,
@@ -15,6 +16,7 @@ use http::header::{
 use http::request::Parts;
 use http::{Method, Response, StatusCode, Version};
 use serde_json::{Value, json};
+use std::sync::OnceLock;
 use std::time::Duration;
 use suimon_gate::Refusal;
 use suimon_message::accept::Form;
@@ -44,6 +46,8 @@ pub(crate) struct ErrorFormat {
     has_connection_header: bool,
     /// Whether it speaks gRPC.
     pub(crate) is_grpc: bool,
+    /// What the request is called; made when it is first asked for.
+    request_id: OnceLock<HeaderValue>,
 }
 
 /// An answer of ours, before it takes a form.
@@ -62,15 +66,21 @@ struct Answer<'a> {
 }
 
 impl ErrorFormat {
-    /// Returns who asks, by the request's head.
-    pub(crate) fn new(parts: &Parts) -> Self {
+    /// Returns who asks, by the request's head. `request_id`: what somebody we trust calls it.
+    pub(crate) fn new(parts: &Parts, request_id: Option<HeaderValue>) -> Self {
         let is_page = Form::of(&parts.headers) == Form::Page;
         ErrorFormat {
             speaks: is_page.then(|| Box::new(BrowserPreferences::of(&parts.headers))),
             may_reload: is_page && parts.method == Method::GET && is_visit(&parts.headers),
             has_connection_header: parts.version < Version::HTTP_2,
             is_grpc: headers::is_grpc(&parts.headers),
+            request_id: request_id.map(OnceLock::from).unwrap_or_default(),
         }
+    }
+
+    /// Returns what the request is called, in logs and towards the application and the client.
+    pub(crate) fn request_id(&self) -> &HeaderValue {
+        self.request_id.get_or_init(request_ids::fresh)
     }
 
     /// Returns the answer to a request that is not admitted. `waited` is how long it was held
@@ -226,7 +236,8 @@ impl ErrorFormat {
 
     /// Returns the answer to a request that has a place in line, or could have one: `response`, or
     /// the part of it that a gRPC client can read.
-    pub(crate) fn in_line(&self, response: Response<String>) -> Response<String> {
+    pub(crate) fn in_line(&self, mut response: Response<String>) -> Response<String> {
+        response.headers_mut().insert(X_REQUEST_ID, self.request_id().clone());
         if !self.is_grpc {
             return response;
         }
@@ -246,6 +257,7 @@ impl ErrorFormat {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         let status = format!("suimon; error={}; details=\"{}\"", answer.proxy_error, answer.code);
         headers.insert(PROXY_STATUS, HeaderValue::try_from(status).expect("codes are words"));
+        headers.insert(X_REQUEST_ID, self.request_id().clone());
         if let Some(seconds) = self.retry_seconds(answer) {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
@@ -286,6 +298,7 @@ impl ErrorFormat {
                 "status": answer.status.as_u16(),
                 "detail": answer.detail,
                 "reason": answer.code,
+                "request_id": request_ids::text(self.request_id()),
             });
             if let Some(seconds) = retry_seconds {
                 problem["retry_after_seconds"] = Value::from(seconds);
@@ -369,7 +382,13 @@ pub(crate) fn status<B>(response: &Response<B>) -> StatusCode {
 /// the client, if the readable part of the head shows that it is a browser.
 pub(crate) fn unreadable(fault: RequestFault, speaks: Option<BrowserPreferences>, pages: &Pages) -> Bytes {
     let speaks = speaks.map(Box::new);
-    let error_format = ErrorFormat { speaks, may_reload: false, has_connection_header: true, is_grpc: false };
+    let error_format = ErrorFormat {
+        speaks,
+        may_reload: false,
+        has_connection_header: true,
+        is_grpc: false,
+        request_id: OnceLock::new(),
+    };
     let (head, text) = error_format.fault(fault, pages).into_parts();
     let reason = head.status.canonical_reason().unwrap_or_default();
     let mut answer = format!("HTTP/1.1 {} {reason}\r\n", head.status.as_str()).into_bytes();
@@ -414,6 +433,11 @@ fn trouble(fault: RequestFault) -> ErrorTopic {
         RequestFault::BrokenBody | RequestFault::BodyTimeout => ErrorTopic::Slow,
         _ => ErrorTopic::Bad,
     }
+}
+
+/// Returns the short name of what is wrong with a request.
+pub(crate) fn code_of(fault: RequestFault) -> &'static str {
+    describe(fault).1
 }
 
 fn describe(fault: RequestFault) -> (StatusCode, &'static str, &'static str, &'static str) {
@@ -531,7 +555,7 @@ mod tests {
 
     fn error_format(method: &Method, accept: &'static str) -> ErrorFormat {
         let request = http::Request::builder().method(method).header(ACCEPT, accept);
-        ErrorFormat::new(&request.body(()).unwrap().into_parts().0)
+        ErrorFormat::new(&request.body(()).unwrap().into_parts().0, None)
     }
 
     #[test]
@@ -584,7 +608,7 @@ mod tests {
     fn a_grpc_client_gets_a_status_and_nothing_else() {
         let call = http::Request::builder().version(Version::HTTP_2).method(Method::POST);
         let call = call.header(CONTENT_TYPE, "application/grpc+proto").body(()).unwrap();
-        let caller = ErrorFormat::new(&call.into_parts().0);
+        let caller = ErrorFormat::new(&call.into_parts().0, None);
         let of = |response: &Response<String>| {
             assert_eq!(
                 (response.status(), &response.headers()[CONTENT_TYPE]),

@@ -5,6 +5,7 @@
 //! capacity is not free before they are done. Where the application does stop when the connection
 //! closes, it is cancelled.
 
+use crate::account::Account;
 use crate::backend::Backend;
 use crate::gatekeeper::Slot;
 use crate::returns::WaitOwner;
@@ -22,7 +23,7 @@ use suimon_downstream::charge::Slot as _;
 use suimon_downstream::queue::{Next, Writer};
 use suimon_downstream::spool::{BodyKind, Spool};
 use suimon_downstream::uploads::{CROWD_LEAST, Sender, Upload};
-use suimon_model::{Failure, KindId, Outcome, PoolId, RouteId};
+use suimon_model::{Failure, KindId, NodeId, Outcome, PoolId, RouteId};
 use suimon_params::OnClientDisconnect;
 use suimon_upstream::{Blame, Sending, Unsent, UpstreamBody, UpstreamError};
 use tokio::runtime::Handle;
@@ -51,6 +52,8 @@ pub(crate) struct Exchange {
     /// The request that waits for the application's return where no node can be connected to: whose
     /// it is and of which kind; `None`: it does not wait.
     awaits: Option<(WaitOwner, Option<KindId>)>,
+    /// Where note is kept of the request, if it is.
+    account: Option<Arc<Account>>,
 }
 
 /// What is needed to count an exchange, and to end it.
@@ -93,7 +96,26 @@ impl Exchange {
         tally: ExchangeInfo,
         awaits: Option<(WaitOwner, Option<KindId>)>,
     ) -> Self {
-        Exchange { backend, phase: Phase::Sending(sending), slot, tally, unanswered: None, awaits }
+        Exchange {
+            backend,
+            phase: Phase::Sending(sending),
+            slot,
+            tally,
+            unanswered: None,
+            awaits,
+            account: None,
+        }
+    }
+
+    /// Tells the request's account, if there is one, when the application is done.
+    pub(crate) fn noted_in(mut self, account: Option<Arc<Account>>) -> Self {
+        self.account = account;
+        self
+    }
+
+    /// Returns the node that has answered.
+    pub(crate) fn node(&self) -> Option<NodeId> {
+        if let Phase::Reading(body) = &self.phase { Some(body.node()) } else { None }
     }
 
     /// Waits for the head of the response, and returns it and when it came. On an error the
@@ -266,7 +288,11 @@ impl Exchange {
     fn settle(&mut self, outcome: Outcome) {
         self.phase = Phase::Over;
         let now = Instant::now();
-        self.backend.telemetry.route(self.tally.route).served(now.saturating_duration_since(self.tally.sent));
+        let took = now.saturating_duration_since(self.tally.sent);
+        self.backend.telemetry.route(self.tally.route).served(took);
+        if let Some(account) = &self.account {
+            account.done(took);
+        }
         if let Some(slot) = self.slot.take() {
             slot.end_at(outcome, now);
         }

@@ -133,7 +133,12 @@ pub(crate) struct GateAdmission {
     pub(crate) slot: Slot,
     pub(crate) session: Option<(KindId, SessionId)>,
     pub(crate) lease: LeaseDue,
+    /// In all, and the part of it before it came to its route.
     pub(crate) waited: Duration,
+    pub(crate) held: Duration,
+    /// Of its route when it was admitted; requests in the application with this one.
+    pub(crate) limit: Option<u32>,
+    pub(crate) in_flight: usize,
 }
 
 /// A request in a queue of the gate. Dropped, it leaves the queue.
@@ -497,9 +502,9 @@ impl Gatekeeper {
     }
 
     fn admission(self: &Arc<Self>, start: Start) -> GateAdmission {
-        let Start { request: _, permit, session, lease, waited } = start;
+        let Start { request: _, permit, session, lease, waited, held, limit, in_flight } = start;
         let slot = Slot { keeper: Arc::clone(self), permit: Some(permit) };
-        GateAdmission { slot, session, lease, waited }
+        GateAdmission { slot, session, lease, waited, held, limit, in_flight }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

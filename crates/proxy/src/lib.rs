@@ -10,9 +10,11 @@
 //! - `gatekeeper` holds the gate, with its clock and those who wait for it;
 //! - `stall` (with `liveness`), `returns` and `ungated` handle requests that wait for another
 //!   request's client, for the application's return, or for an ungated place;
+//! - `account` keeps note of one request, for access logs and traces, and tells of it at its end;
 //! - `error_response` turns what went wrong into an answer; `telemetry` counts;
 //! - `server` binds, runs and drains all of it.
 
+mod account;
 mod backend;
 mod error_response;
 mod exchange;
@@ -22,11 +24,14 @@ mod liveness;
 mod nodes_report;
 mod overrides;
 mod pipeline;
+mod request_ids;
+mod request_record;
 mod returns;
 mod server;
 mod sharing_view;
 mod stall;
 mod telemetry;
+mod trace_context;
 mod ungated;
 mod wall_clock;
 
@@ -34,6 +39,7 @@ pub use nodes_report::NodesReport;
 pub use overrides::{
     OVERRIDE_SECONDS_MAX, OVERRIDES_MAX, Overridden, Override, OverrideError, OverrideOrder,
 };
+pub use request_record::{RequestNotes, RequestOutcome, RequestRecord, RequestSink};
 pub use server::{LineCommand, LineError, LineReport, Observer, Server, StartError};
 pub use server::{PoolCommand, PoolError, PoolReport};
 pub use sharing_view::SharingView;
@@ -44,3 +50,4 @@ pub use suimon_pool::{PoolChange, PoolEvent, PoolStatus, WorkerStatus};
 pub use suimon_store::recorder::RecordError;
 pub use suimon_upstream::{LoadReportCounts, NodeReportView, PhpStatus, UpstreamNodeView, report_keys};
 pub use telemetry::{BUCKETS, LearnedView, LineCounts, Recalled, RouteReport, Times, View, WAIT_BUCKETS};
+pub use trace_context::TraceContext;

@@ -31,7 +31,10 @@ mod tunnel;
 
 pub(crate) use core::{Core, Parts};
 
+use crate::account::Account;
 use crate::error_response::{self, ErrorFormat};
+use crate::request_ids;
+use crate::request_record::RequestOutcome;
 use crate::wall_clock::now_unix;
 use http::header::{CONNECTION, EXPECT, HeaderValue, UPGRADE};
 use http::{Method, Request, Response, StatusCode, Version, request};
@@ -103,11 +106,15 @@ async fn serve_parts(
     connection: Arc<Connection>,
     IncomingRequest { arrived, busy, parts, incoming, tunnel, switch, close }: IncomingRequest,
 ) -> Result<Response<ResponseBody>, ClientGone> {
-    let error_format = ErrorFormat::new(&parts);
+    let error_format = ErrorFormat::new(&parts, request_ids::given(connection.peer(), &parts.headers));
+    let account = Account::begin(&core.backend, &connection, &parts, &error_format, arrived);
     if let Err(fault) = validate(&parts, &core.params.limits, names_protocol(&parts)) {
         core.telemetry.note_fault();
-        return Ok(last_if(close, error_format.fault(fault, &core.pages).map(ResponseBody::text))
-            .map(|body| body.keeping(busy)));
+        let response = last_if(close, error_format.fault(fault, &core.pages).map(ResponseBody::text));
+        if let Some(account) = &account {
+            account.ends(RequestOutcome::BadRequest, Some(error_response::code_of(fault)), Duration::ZERO);
+        }
+        return Ok(noted(account.as_ref(), &parts.method, response).map(|body| body.keeping(busy)));
     }
 
     let (class, pool) = core.table.classify_at_pool(&parts.method, parts.uri.path(), parts.uri.query());
@@ -129,7 +136,7 @@ async fn serve_parts(
         &core.backend.budget,
         || busy.client_wait(),
     );
-    let mut context = RequestContext { arrived, error_format, visitor, class, pool, tunnel };
+    let mut context = RequestContext { arrived, error_format, account, visitor, class, pool, tunnel };
     if let Some(waiting_room) = asks_room {
         // On the heap: see below.
         let answered =
@@ -137,12 +144,16 @@ async fn serve_parts(
         if answered.is_err() {
             core.telemetry.note_disconnect_waiting();
         }
+        context.ends(RequestOutcome::WaitingRoom, None, Duration::ZERO);
         let close = close | spares_connection(&connection, parts.version);
-        return answered
-            .map(|page| last_if(close, page.map(ResponseBody::text)).map(|body| body.keeping(busy)));
+        return answered.map(|page| {
+            let page = last_if(close, page.map(ResponseBody::text));
+            noted(context.account.as_ref(), &parts.method, page).map(|body| body.keeping(busy))
+        });
     }
 
     let version = parts.version;
+    let method = context.account.is_some().then(|| parts.method.clone());
     // Ungated requests are started at once: places are for the application's work.
     let waits_to_ask = || parts.headers.contains_key(EXPECT) && !matches!(class, Class::Ungated(_));
     let reads_ahead = body.is_some() && !is_call && !tunnel && !waits_to_ask();
@@ -168,7 +179,23 @@ async fn serve_parts(
     if !is_of_room {
         core.telemetry.route(context.class.route()).answered(error_response::status(&response));
     }
+    let response = match method {
+        Some(method) => noted(context.account.as_ref(), &method, response),
+        None => response,
+    };
     Ok(response.map(|body| body.keeping(busy)))
+}
+
+/// Returns a response that is noted in the request's account, if there is one.
+fn noted(
+    account: Option<&Arc<Account>>,
+    method: &Method,
+    response: Response<ResponseBody>,
+) -> Response<ResponseBody> {
+    match account {
+        Some(account) => account.answers(response, method),
+        None => response,
+    }
 }
 
 /// Sees to it that clients that only wait hold no connection once few are left for admitted
@@ -199,12 +226,23 @@ fn last_if(close: bool, mut response: Response<ResponseBody>) -> Response<Respon
 struct RequestContext {
     arrived: Instant,
     error_format: ErrorFormat,
+    /// If somebody wants to be told of it.
+    account: Option<Arc<Account>>,
     visitor: Visitor,
     class: Class,
     /// Whose workers it is for.
     pool: PoolId,
     /// Whether a good status would open a tunnel: WebSocket over HTTP/2.
     tunnel: bool,
+}
+
+impl RequestContext {
+    /// Takes note how a request is answered by us, and why, after it had `waited`.
+    fn ends(&self, outcome: RequestOutcome, reason: Option<&'static str>, waited: Duration) {
+        if let Some(account) = &self.account {
+            account.ends(outcome, reason, waited);
+        }
+    }
 }
 
 impl Core {

@@ -21,6 +21,7 @@ use crate::gatekeeper::Gatekeeper;
 use crate::gateway::Gateway;
 use crate::nodes_report::NodesReport;
 use crate::pipeline::{Core, Parts};
+use crate::request_record::RequestNotes;
 use crate::telemetry::{LearnedView, Telemetry, View};
 use found::Follower;
 use kept::{LineStore, restore_lines};
@@ -38,6 +39,7 @@ use suimon_downstream::watch::Watcher;
 use suimon_identity::identify::Identifier;
 use suimon_identity::keys::{self, Keys};
 use suimon_identity::lease::Leases;
+use suimon_identity::session_tags::SessionTags;
 use suimon_model::{KindId, PoolId};
 use suimon_params::{KINDS_MAX, Params};
 use suimon_routes::{SHARES, Table};
@@ -138,6 +140,7 @@ impl Server {
         let names = params.sessions.kinds.iter().map(|kind| kind.name.as_str());
         let life = u32::try_from(params.lease.life.as_secs()).unwrap_or(u32::MAX).max(1);
         let keys = keys.map_err(StartError::Keys)?;
+        let session_tags = SessionTags::of(&keys);
         let leases = leases(keys.clone(), life, names)?;
         let tags = leases.tags();
         let identifier = Identifier::new(&params.sessions, leases, params.limits.session_cookies, secret);
@@ -221,7 +224,8 @@ impl Server {
         if let Some(recording) = &params.record {
             keeper.begin_recording(recording).map_err(StartError::Record)?;
         }
-        let backend = Backend::new(&params, Arc::clone(&keeper), upstreams, Arc::clone(&telemetry));
+        let backend =
+            Backend::new(&params, Arc::clone(&keeper), upstreams, Arc::clone(&telemetry), session_tags);
         let watcher = Arc::new(watcher);
         let displaced = backend.telemetry.connections_displaced();
         let connections = Connections::new(params.limits.connections, displaced);
@@ -242,6 +246,12 @@ impl Server {
     /// Returns the address of the TLS listener, with the port it really has.
     pub fn tls_address(&self) -> Option<SocketAddr> {
         self.tls.as_ref().and_then(|(listener, _)| listener.local_addr().ok())
+    }
+
+    /// Takes note of requests from now on. Once, and before the first of them.
+    pub fn note_requests(&self, notes: RequestNotes) {
+        // A second time would change what is noted of a request on its way.
+        let _ = self.gateway.core().backend().notes.set(notes);
     }
 
     /// Returns a look at the proxy, which stays good while it runs and after.

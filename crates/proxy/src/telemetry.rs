@@ -400,6 +400,13 @@ impl Telemetry {
         names.iter().enumerate().map(|(row, name)| (name.clone(), route_of(row))).collect()
     }
 
+    /// Returns the name of a route, or of what is ungated.
+    pub(crate) fn name_of(&self, route: Option<RouteId>) -> String {
+        let Some(route) = route else { return "ungated".to_owned() };
+        let names = self.names.read().expect("nobody panics while holding the names");
+        names.get(row(route)).cloned().unwrap_or_else(|| "other".to_owned())
+    }
+
     /// Returns the counters of a route, or of all that is ungated.
     pub(crate) fn route(&self, route: Option<RouteId>) -> &RouteCounters {
         route.and_then(|route| self.routes.get(row(route))).unwrap_or(&self.ungated)

@@ -61,6 +61,11 @@ pub struct NodeReportView {
 }
 
 impl Upstream {
+    /// Returns where a node is, such as `http://host:port`; `None`: it has gone.
+    pub fn address_of(&self, node: NodeId) -> Option<String> {
+        Some(self.shared.nodes.get(node)?.params.to_string())
+    }
+
     /// Returns the state of every node, by id.
     pub fn view(&self) -> Vec<UpstreamNodeView> {
         let now = self.shared.now();

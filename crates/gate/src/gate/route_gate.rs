@@ -142,6 +142,7 @@ impl Gate {
     pub(super) fn enter_route_gate(&mut self, now: Instant, id: RequestId) {
         let entry = self.requests.get_mut(id).expect("a request is in the table until it ends");
         let route = entry.route;
+        entry.held = now.since(entry.arrived);
         if let Some((_, session)) = entry.session() {
             entry.beyond = !self.sessions.asks(now, session, route, &mut self.visits);
         }
@@ -243,7 +244,8 @@ impl Gate {
 
     fn start(&mut self, now: Instant, id: RequestId) {
         let request = self.requests.get_mut(id).expect("a queued request is in the table");
-        let (route, session, arrived) = (request.route, request.session(), request.arrived);
+        let (route, session, arrived, held) =
+            (request.route, request.session(), request.arrived, request.held);
         if matches!(request.stage, Stage::Returning(_)) {
             // As if the client had never been waited for.
             request.stage = Stage::InApplication(now - request.spent);
@@ -273,6 +275,9 @@ impl Gate {
             session,
             lease,
             waited,
+            held,
+            limit: self.limit(route),
+            in_flight: self.routes[route.index()].in_flight,
         }));
     }
 

@@ -60,6 +60,9 @@ impl Core {
         body: &mut RequestBody,
         context: &RequestContext,
     ) -> Result<AdmittedRequest, NotAdmitted> {
+        if let Some(account) = &context.account {
+            account.asks(context.class, context.arrived);
+        }
         let route = match context.class.gate() {
             Ok(route) => route,
             Err(exempt) => return self.admit_ungated(connection, exempt, context).await,
@@ -85,6 +88,9 @@ impl Core {
                 Box::pin(self.wait(connection, waiting, body, expects, context.arrived)).await?
             }
         };
+        if let Some(account) = &context.account {
+            account.admitted(&admission);
+        }
         if let Some(own) = admission.session
             && !is_known_as(session, own)
         {

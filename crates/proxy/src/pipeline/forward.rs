@@ -3,12 +3,16 @@
 use super::admit::AdmittedRequest;
 use super::tunnel::websocket_key;
 use super::{ClientGone, Core, RequestContext, finish, yield_to_coalesce_writes};
+use crate::account::name_request;
 use crate::error_response;
 use crate::exchange::{Exchange, ExchangeInfo};
 use crate::gatekeeper::{GateAdmission, Slot};
+use crate::request_ids;
+use crate::request_record::RequestOutcome;
 use crate::returns;
 use crate::stall::RouteActivity;
 use http::header::{EXPECT, HeaderValue, SEC_WEBSOCKET_KEY};
+use http::uri::PathAndQuery;
 use http::{HeaderMap, Method, Response, StatusCode, request};
 use hyper::upgrade::OnUpgrade;
 use std::sync::Arc;
@@ -33,6 +37,9 @@ use suimon_waiting_room::WaitingRoom;
 /// anew would take many times as long.
 const LONG: Duration = Duration::from_secs(1);
 
+/// How much of a path is shown in a warning, bytes.
+const PATH_LOGGED_MAX: usize = 256;
+
 impl Core {
     /// Admitted: takes a request to the application and its answer back.
     pub(super) async fn forward(
@@ -47,7 +54,7 @@ impl Core {
         let AdmittedRequest { admission, open, unknown, ends, is_new } = passed;
         let is_call = self.is_call(&parts, context.class, context.pool);
         let (slot, session, lease, waited) = match admission {
-            Some(GateAdmission { slot, session, lease, waited }) => (Some(slot), session, lease, waited),
+            Some(GateAdmission { slot, session, lease, waited, .. }) => (Some(slot), session, lease, waited),
             None => (None, None, LeaseDue::No, Duration::ZERO),
         };
         let address = connection.peer().client(&parts.headers);
@@ -123,6 +130,13 @@ impl Core {
             (if is_new { newcomer() } else { returns::WaitOwner::Session(session) }, Some(kind))
         });
         headers::prepare_request(&mut parts, connection.peer(), switch.is_some(), self.params.via);
+        let target = parts.uri.path_and_query().cloned();
+        if self.backend.notes.get().is_some() {
+            name_request(&mut parts.headers, context.error_format.request_id());
+        }
+        if let Some(account) = &context.account {
+            account.write(&mut parts.headers);
+        }
         if switch.is_some() {
             // HTTP/2 has none: there it proves nothing. To the application we are the client.
             parts.headers.entry(SEC_WEBSOCKET_KEY).or_insert_with(websocket_key);
@@ -138,6 +152,9 @@ impl Core {
 
         yield_to_coalesce_writes().await;
         let sent = Instant::now();
+        if let Some(account) = &context.account {
+            account.sends(sent);
+        }
         // Cancelling a call is part of gRPC: its servers stop. The work on a request that only
         // claims to be a call may go on.
         let upstream = self.backend.upstream(context.pool);
@@ -169,7 +186,8 @@ impl Core {
             None => head,
         };
         let sending = upstream.send(head, body, None);
-        let mut exchange = Exchange::new(Arc::clone(&self.backend), sending, slot, tally, awaits);
+        let mut exchange = Exchange::new(Arc::clone(&self.backend), sending, slot, tally, awaits)
+            .noted_in(context.account.clone());
         let head = tokio::select! {
             biased;
             head = exchange.head() => head,
@@ -177,8 +195,11 @@ impl Core {
         };
         let (mut head, came) = match head {
             Ok(head) => head,
-            Err(error) => return Ok(self.failed(context, &error)),
+            Err(error) => return Ok(self.failed(context, (&method, target.as_ref()), &error)),
         };
+        if let Some(account) = &context.account {
+            account.came_from(context.pool, exchange.node(), Some(came.saturating_duration_since(sent)));
+        }
         let answered = came.saturating_duration_since(sent);
         // The rest waits for the client.
         drop(open);
@@ -187,6 +208,11 @@ impl Core {
         }
         if context.tunnel && head.status.is_success() {
             // It has answered the request, and did not switch. Its status would say that it did.
+            context.ends(
+                RequestOutcome::UpstreamError,
+                Some(error_response::code_of(RequestFault::Protocol)),
+                Duration::ZERO,
+            );
             return Ok(context
                 .error_format
                 .fault(RequestFault::Protocol, &self.pages)
@@ -201,7 +227,7 @@ impl Core {
         let is_good = !head.status.is_client_error() && !head.status.is_server_error();
         let body = match self.gather(connection, &head, &mut exchange).await? {
             Ok(gathered) => self.answer_with(connection, &head, exchange, gathered, switch),
-            Err(error) => return Ok(self.failed(context, &error)),
+            Err(error) => return Ok(self.failed(context, (&method, target.as_ref()), &error)),
         };
         if let Some(path) = novel.filter(|_| shows_a_route(&method, head.status)) {
             let was_long = sent.elapsed() >= LONG;
@@ -250,20 +276,40 @@ impl Core {
             return Err(ClientGone);
         }
         self.telemetry.note_fault();
+        context.ends(RequestOutcome::BadRequest, Some(error_response::code_of(fault)), Duration::ZERO);
         Ok(context.error_format.fault(fault, &self.pages).map(ResponseBody::text))
     }
 
-    pub(super) fn failed(&self, context: &RequestContext, error: &UpstreamError) -> Response<ResponseBody> {
+    fn failed(
+        &self,
+        context: &RequestContext,
+        (method, target): (&Method, Option<&PathAndQuery>),
+        error: &UpstreamError,
+    ) -> Response<ResponseBody> {
+        if let Some(account) = &context.account {
+            account.came_from(context.pool, error.node(), None);
+        }
         if error.fault() == Blame::Client {
             self.telemetry.note_fault();
             let fault = match error.kind() {
                 UpstreamErrorKind::NoProgram => RequestFault::NotFound,
                 _ => error.find::<BodyFault>().map_or(RequestFault::BadBody, |fault| fault.0),
             };
+            context.ends(RequestOutcome::BadRequest, Some(error_response::code_of(fault)), Duration::ZERO);
             return context.error_format.fault(fault, &self.pages).map(ResponseBody::text);
         }
         self.telemetry.note_upstream_error();
-        tracing::warn!(reason = error.kind().code(), "no response from the application: {error}");
+        let reason = error.kind().code();
+        context.ends(RequestOutcome::UpstreamError, Some(reason), Duration::ZERO);
+        let path = target.map_or("", PathAndQuery::path);
+        tracing::warn!(
+            reason,
+            method = method.as_str(),
+            path = path.get(..PATH_LOGGED_MAX).unwrap_or(path),
+            node = error.node().and_then(|node| self.backend.upstream(context.pool).address_of(node)),
+            request_id = request_ids::text(context.error_format.request_id()),
+            "no response from the application: {error}"
+        );
         context.error_format.failed(error, &self.pages).map(ResponseBody::text)
     }
 

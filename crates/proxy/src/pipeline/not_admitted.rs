@@ -1,6 +1,8 @@
 //! Requests that get no slot, and their answers.
 
 use super::{ClientGone, Core, RequestContext};
+use crate::error_response;
+use crate::request_record::RequestOutcome;
 use http::{Response, request};
 use std::time::Duration;
 use suimon_downstream::answer_body::ResponseBody;
@@ -30,6 +32,24 @@ impl From<BodyFault> for NotAdmitted {
 }
 
 impl NotAdmitted {
+    /// Returns what is told of the request, and how long it had waited.
+    fn told(&self) -> (RequestOutcome, Option<&'static str>, Duration) {
+        let (outcome, reason) = match self {
+            NotAdmitted::Refused(refusal, waited) => {
+                return (RequestOutcome::Refused, Some(refusal.reason.code()), *waited);
+            }
+            NotAdmitted::InLine(waits) if waits.position.is_some() => (RequestOutcome::InLine, None),
+            NotAdmitted::InLine(_) => (RequestOutcome::Refused, Some(Reason::LineClosed.code())),
+            NotAdmitted::Later(..) => (RequestOutcome::Refused, Some(Reason::NetworkDrawsMany.code())),
+            NotAdmitted::AsksForPass(_) => (RequestOutcome::Refused, Some(Reason::PassNeeded.code())),
+            NotAdmitted::BadBody(fault) => {
+                (RequestOutcome::BadRequest, Some(error_response::code_of(*fault)))
+            }
+            NotAdmitted::Gone => (RequestOutcome::ClientGone, None),
+        };
+        (outcome, reason, Duration::ZERO)
+    }
+
     /// Returns whether it is the waiting room that answers.
     pub(super) fn is_of_room(&self) -> bool {
         matches!(self, NotAdmitted::InLine(_) | NotAdmitted::Later(..) | NotAdmitted::AsksForPass(_))
@@ -47,6 +67,8 @@ impl Core {
         context: &RequestContext,
     ) -> Result<Response<ResponseBody>, ClientGone> {
         let waiting_room = || self.waiting_room.as_ref().expect("no kind has a line without a room");
+        let (outcome, reason, waited) = why.told();
+        context.ends(outcome, reason, waited);
         let answer = match why {
             NotAdmitted::Refused(refusal, waited) => {
                 context.error_format.refused(&refusal, waited, &self.pages)

@@ -19,6 +19,7 @@ mod lifecycle;
 mod lost;
 mod malformed;
 mod passage;
+mod requests;
 mod sessions;
 mod slot;
 mod support;

@@ -18,7 +18,7 @@ use suimon_gate::RouteMode;
 use suimon_model::Limit;
 use suimon_params::upstream::NodeParams;
 use suimon_params::{DeclaredRoute, Params, RoutePattern};
-use suimon_proxy::{Observer, Server, View};
+use suimon_proxy::{Observer, RequestNotes, Server, View};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -313,7 +313,15 @@ pub(crate) fn params(app: SocketAddr) -> Params {
 
 /// Starts a gateway.
 pub(crate) fn gateway(params: Params) -> Gateway {
+    gateway_that_notes(params, None)
+}
+
+/// Starts a gateway that notes requests.
+pub(crate) fn gateway_that_notes(params: Params, notes: Option<RequestNotes>) -> Gateway {
     let server = Server::bind(params).unwrap();
+    if let Some(notes) = notes {
+        server.note_requests(notes);
+    }
     let plain = server.plain_address().unwrap_or_else(|| "127.0.0.1:9".parse().unwrap());
     let (tls, observer) = (server.tls_address(), server.observer());
     let (stop, stopped) = oneshot::channel();

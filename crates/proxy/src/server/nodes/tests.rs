@@ -5,6 +5,8 @@ use crate::gatekeeper::Gatekeeper;
 use crate::telemetry::Telemetry;
 use std::future::ready;
 use suimon_cluster::{Wires, begin};
+use suimon_identity::keys::Keys;
+use suimon_identity::session_tags::SessionTags;
 use suimon_params::Params;
 use suimon_params::upstream::{NodeParams, UpstreamParams};
 use suimon_upstream::NodeReportView;
@@ -51,7 +53,8 @@ fn backend() -> Arc<Backend> {
     let params = Params::default();
     let upstreams = vec![Upstream::new(upstream).unwrap()];
     let keeper = Gatekeeper::new(params.gate.clone(), params.routes.discovered_mode);
-    Backend::new(&params, keeper, upstreams, Arc::new(Telemetry::new(8, vec![])))
+    let tags = SessionTags::of(&Keys::fresh().unwrap());
+    Backend::new(&params, keeper, upstreams, Arc::new(Telemetry::new(8, vec![])), tags)
 }
 
 fn keeper(law: ScalingLaw) -> Keeper {
