@@ -3,8 +3,8 @@
 
 use crate::access::Access;
 use crate::names::ALL;
-use crate::text::{Metric, MetricKind};
-use crate::{Source, metrics};
+use crate::text::{Format, Metric, MetricKind};
+use crate::{LogCounts, Passed, Source, metrics};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -23,7 +23,8 @@ const HEAD: &str = "\
 Written from `crates/admin/src/names.rs` and what `/metrics` answers, by `cargo xtask docs`; do not
 edit. Words are those of [glossary.md](glossary.md), reasons those of [reasons.md](reasons.md).
 
-`/metrics` on the admin listener answers in Prometheus' text format 0.0.4. Counters count since the
+`/metrics` on the admin listener answers in Prometheus' text format 0.0.4, or in OpenMetrics 1.0.0 to a
+client that would rather have it (`Accept`), as Prometheus would. Counters count since the
 start of the process. A histogram has `_bucket` (with the label `le`), `_sum` and `_count`. The
 label of a route is its method and path template; `other` are all requests without a route of their
 own, `ungated` those that need no slot.
@@ -34,7 +35,7 @@ own, `ungated` those that need no slot.
 
 /// Returns `docs/metrics.md`.
 pub fn metrics_document() -> String {
-    let exposition = metrics::render(&OneOfEverything, "VERSION", &Access::default());
+    let exposition = metrics::render(&OneOfEverything, "VERSION", &Access::default(), Format::Prometheus);
     let labels = labels_in(&exposition);
     let mut text = HEAD.to_owned();
     for metric in ALL {
@@ -162,6 +163,7 @@ impl Source for OneOfEverything {
             kinds: vec![("visit".to_owned(), kind)],
             lines: vec![LineCounts { told: times.clone(), waited: times, ..LineCounts::default() }],
             recalled: None,
+            recording: Some(true),
             sharing: Some(suimon_proxy::SharingView::default()),
             gate: Snapshot {
                 routes: Vec::new(),
@@ -284,6 +286,11 @@ impl Source for OneOfEverything {
         })
     }
 
+    fn logs(&self) -> LogCounts {
+        let some = Some(Passed { passed: 1, dropped: 1 });
+        LogCounts { access_lines: some, spans: some }
+    }
+
     fn is_draining(&self) -> bool {
         false
     }
@@ -295,7 +302,7 @@ mod tests {
 
     #[test]
     fn every_metric_has_a_number_in_a_gateway_that_has_one_of_everything() {
-        let exposition = metrics::render(&OneOfEverything, "VERSION", &Access::default());
+        let exposition = metrics::render(&OneOfEverything, "VERSION", &Access::default(), Format::Prometheus);
         let labels = labels_in(&exposition);
         for metric in ALL {
             assert!(labels.contains_key(metric.name), "{} is told and never written", metric.name);

@@ -4,7 +4,7 @@
 //! | path | what |
 //! |---|---|
 //! | `/` | the dashboard, where a browser asks; else every path with what is there |
-//! | `/metrics` | numbers, in Prometheus' text format; names in `names.rs`, all of them in `docs/metrics.md` |
+//! | `/metrics` | numbers, in Prometheus' text format or OpenMetrics; names in `names.rs`, all of them in `docs/metrics.md` |
 //! | `/api/state` | everything at one moment as JSON: [`State`] |
 //! | `/api/history` | the last quarter of an hour by seconds, or the last day by minutes: [`HistoryState`] |
 //! | `/api/events` | [`LiveState`] each second, as server-sent events |
@@ -32,6 +32,7 @@ mod history;
 mod learned;
 mod listener;
 mod load_reports;
+mod logs;
 mod metrics;
 mod names;
 mod nodes;
@@ -62,6 +63,7 @@ pub use learned::{
 };
 pub use listener::{AdminListener, CONNECTIONS_MAX, HANDSHAKES_MAX};
 pub use load_reports::{LoadReportsState, NodeReportState};
+pub use logs::{LogCounts, Passed};
 pub use names::{
     CONFIG_PATH, EVENTS_PATH, HISTORY_PATH, LEARNED_PATH, OVERRIDE_PATH, POOL_PATH, STATE_PATH,
     WAITING_ROOM_PATH,
@@ -102,6 +104,10 @@ pub trait Source: Send + Sync + 'static {
     fn learned(&self) -> LearnedView;
     /// Returns every node of the application as it stands.
     fn nodes(&self) -> Vec<UpstreamNodeView>;
+    /// Returns what was told of requests in logs and traces, and what was dropped.
+    fn logs(&self) -> LogCounts {
+        LogCounts::default()
+    }
     /// Returns how many load reports of nodes came, by what became of them.
     fn load_reports(&self) -> LoadReportCounts {
         LoadReportCounts::default()

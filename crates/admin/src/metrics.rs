@@ -3,8 +3,8 @@
 
 use crate::access::Access;
 use crate::names;
-use crate::text::{Exposition, Family, Labels, Metric};
-use crate::{Source, load_reports, process, state, sums};
+use crate::text::{Exposition, Family, Format, Labels, Metric};
+use crate::{Source, load_reports, logs, process, state, sums};
 use suimon_fleet::workers::{EndReason, WorkerState};
 use suimon_gate::{Amount, ServiceView};
 use suimon_proxy::UpstreamNodeView;
@@ -12,11 +12,11 @@ use suimon_proxy::{BUCKETS, LineCounts, RouteReport, Times, View, WAIT_BUCKETS};
 use suimon_proxy::{NodesReport, PoolReport};
 
 /// Returns what `/metrics` answers.
-pub(crate) fn render(source: &dyn Source, version: &str, access: &Access) -> String {
+pub(crate) fn render(source: &dyn Source, version: &str, access: &Access, format: Format) -> String {
     let view = source.view();
     let nodes = source.nodes();
     let ready = state::not_ready_because(source.is_draining(), &nodes).is_none();
-    let mut out = Exposition::default();
+    let mut out = Exposition::new(format, names::ALL);
     out.family(names::BUILD).value(&[("version", version)], 1.0);
     out.single(names::UPTIME, view.uptime.as_secs_f64());
     out.single(names::READY, flag(ready));
@@ -36,6 +36,10 @@ pub(crate) fn render(source: &dyn Source, version: &str, access: &Access) -> Str
     let mut refused = out.family(names::ADMIN_REFUSED);
     for (reason, count) in access.refused() {
         refused.value(&[("reason", reason)], count as f64);
+    }
+    logs::render(&mut out, source.logs());
+    if let Some(recording) = view.recording {
+        out.single(names::RECORDING, flag(recording));
     }
     if let Some(usage) = process::usage() {
         out.single(names::CPU, usage.cpu_seconds);

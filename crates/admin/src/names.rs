@@ -171,6 +171,11 @@ metrics! {
     POOL_WORKER_MEMORY = Gauge "suimon_pool_worker_memory_bytes", "Memory that nearly every worker takes at most; absent while unknown.";
     POOL_START = Gauge "suimon_pool_start_seconds", "Time from the start of a worker until it takes requests, the median of the last starts; absent while unknown.";
 
+    // Logs and traces; absent where there are none.
+    ACCESS_LINES = Counter "suimon_access_log_lines_total", "Lines of the access log by outcome: written, or dropped because there was no room or the file could not be written.";
+    SPANS = Counter "suimon_trace_spans_total", "Spans of traces by outcome: sent (the collector has taken them) or dropped.";
+    RECORDING = Gauge "suimon_recording", "1 while what happens to the gate is recorded, 0 if that has stopped; absent if no recording is asked for.";
+
     // The process, by the names Prometheus' own clients use.
     ADMIN_REFUSED = Counter "suimon_admin_refused_requests_total", "Requests to the admin listener that were not answered, by reason: no_token, wrong_token, not_local (from another machine, where nothing proves who asks) or web_page (commands that may be a web page's from elsewhere).";
     CPU = Counter "process_cpu_seconds_total", "Processor time used, user and system.";

@@ -13,6 +13,7 @@ use crate::overrides::{OverrideAnswer, OverrideCommand, OverrideRequest, Overrid
 use crate::pool::{PoolAnswer, PoolDetails, PoolRequest};
 use crate::shown::Shown;
 use crate::state::{self, State, not_ready_because};
+use crate::text::Format;
 use crate::waiting_room::{INVITES_MAX, LineAnswer, LineOrder, LineRequest, LineState};
 use axum::Router;
 use axum::extract;
@@ -42,7 +43,7 @@ pub struct Params {
 
 /// Every path, with what is there.
 const PATHS: [(&str, &str); 11] = [
-    (names::METRICS_PATH, "numbers, for Prometheus"),
+    (names::METRICS_PATH, "numbers, for Prometheus; also as OpenMetrics"),
     (names::STATE_PATH, "current state as JSON; `suimon status` prints it"),
     (names::HISTORY_PATH, "the last 900 seconds, or with ?seconds=86400 the last day by minutes, as JSON"),
     (names::EVENTS_PATH, "the state each second, as server-sent events; the dashboard listens"),
@@ -125,9 +126,10 @@ fn index() -> String {
     text
 }
 
-async fn metrics(extract::State(shown): extract::State<Shown>) -> Response {
-    let content_type = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
-    (content_type, crate::metrics::render(&*shown.source, &shown.version, &shown.access)).into_response()
+async fn metrics(extract::State(shown): extract::State<Shown>, headers: HeaderMap) -> Response {
+    let format = Format::accepted(&headers);
+    let about = [(header::CONTENT_TYPE, format.content_type()), (header::VARY, "accept")];
+    (about, crate::metrics::render(&*shown.source, &shown.version, &shown.access, format)).into_response()
 }
 
 /// What may be asked of the state, and of the pools.

@@ -780,6 +780,7 @@ pub(crate) mod tests {
             ungated: RouteReport::default(),
             kinds: vec![("visit".into(), kind)],
             lines: vec![LineCounts::NONE],
+            recording: None,
             recalled: None,
             sharing: None,
             gate: Snapshot {

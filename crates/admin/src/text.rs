@@ -1,9 +1,10 @@
-//! Prometheus' text format, version 0.0.4.
+//! Prometheus' text format, version 0.0.4, and OpenMetrics, version 1.0.0.
 //!
 //! A writer of our own: every number is read from one moment's view, so a registry of live metrics
 //! (what the client crates are built around) would only hold copies; and route names come from
 //! traffic, so labels must be escaped.
 
+use axum::http::{HeaderMap, header};
 use std::fmt::Write;
 
 /// One family of numbers: its name, what it is, and what it means.
@@ -27,15 +28,106 @@ pub(crate) enum MetricKind {
 /// Names and values that distinguish the numbers of a family.
 pub(crate) type Labels<'a> = &'a [(&'static str, &'a str)];
 
+/// How the numbers are written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Format {
+    /// Prometheus' own.
+    #[default]
+    Prometheus,
+    /// What was made of it.
+    OpenMetrics,
+}
+
+impl Format {
+    /// Returns the format that a client would rather have.
+    pub(crate) fn accepted(headers: &HeaderMap) -> Format {
+        let wish = |of: &str| {
+            let words = headers
+                .get_all(header::ACCEPT)
+                .iter()
+                .filter_map(|value| value.to_str().ok())
+                .flat_map(|value| value.split(','));
+            let fits = words.filter_map(|word| {
+                let mut parts = word.split(';').map(str::trim);
+                let kind = parts.next()?;
+                let mut wish = 1.0;
+                for part in parts {
+                    match part.split_once('=')? {
+                        ("version", version)
+                            if kind == OPEN_METRICS && !OPEN_METRICS_VERSIONS.contains(&version) =>
+                        {
+                            return None;
+                        }
+                        ("q", value) => wish = value.parse().ok()?,
+                        _ => {}
+                    }
+                }
+                (kind == of).then_some(wish)
+            });
+            fits.fold(0.0, f64::max)
+        };
+        let is_wished = wish(OPEN_METRICS) > 0.0 && wish(OPEN_METRICS) >= wish("text/plain");
+        if is_wished { Format::OpenMetrics } else { Format::Prometheus }
+    }
+
+    /// Returns its name in HTTP.
+    pub(crate) fn content_type(self) -> &'static str {
+        match self {
+            Format::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+            Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
+    }
+}
+
+const OPEN_METRICS: &str = "application/openmetrics-text";
+/// The first was never more than a draft, and is the same.
+const OPEN_METRICS_VERSIONS: [&str; 2] = ["1.0.0", "0.0.1"];
+/// What OpenMetrics calls a unit, if a name ends in it.
+const UNITS: [&str; 3] = ["seconds", "bytes", "ratio"];
+
 /// The text as it grows.
 #[derive(Debug, Default)]
 pub(crate) struct Exposition {
     text: String,
+    format: Format,
+    /// Every family there is.
+    all: &'static [Metric],
 }
 
 impl Exposition {
+    /// Returns an empty one. `all`: every family that may be in it.
+    pub(crate) fn new(format: Format, all: &'static [Metric]) -> Self {
+        Exposition { text: String::new(), format, all }
+    }
+
     /// Begins a family; its numbers follow at once.
     pub(crate) fn family(&mut self, metric: Metric) -> Family<'_> {
+        match self.format {
+            Format::Prometheus => self.begin_prometheus(metric),
+            Format::OpenMetrics => self.begin_open_metrics(metric),
+        }
+        Family { metric, text: &mut self.text }
+    }
+
+    /// A counter's family is called like its numbers without `_total`; where something else has
+    /// that name, it is a family of numbers of which nothing is known.
+    fn begin_open_metrics(&mut self, metric: Metric) {
+        let stem = metric.name.strip_suffix("_total").filter(|_| metric.kind == MetricKind::Counter);
+        let is_taken = |stem: &str| self.all.iter().any(|other| other.name == stem);
+        let (name, kind) = match (metric.kind, stem) {
+            (MetricKind::Gauge, _) => (metric.name, "gauge"),
+            (MetricKind::Histogram, _) => (metric.name, "histogram"),
+            (MetricKind::Counter, Some(stem)) if !is_taken(stem) => (stem, "counter"),
+            (MetricKind::Counter, _) => (metric.name, "unknown"),
+        };
+        let _ = writeln!(self.text, "# TYPE {name} {kind}");
+        if let Some(unit) = UNITS.iter().find(|unit| name.ends_with(&format!("_{unit}"))) {
+            let _ = writeln!(self.text, "# UNIT {name} {unit}");
+        }
+        let _ = writeln!(self.text, "# HELP {name} {}", escaped(metric.help));
+    }
+
+    fn begin_prometheus(&mut self, metric: Metric) {
         let kind = match metric.kind {
             MetricKind::Gauge => "gauge",
             MetricKind::Counter => "counter",
@@ -43,7 +135,6 @@ impl Exposition {
         };
         let help = metric.help.replace('\\', "\\\\").replace('\n', "\\n");
         let _ = writeln!(self.text, "# HELP {} {help}\n# TYPE {} {kind}", metric.name, metric.name);
-        Family { metric, text: &mut self.text }
     }
 
     /// Writes a family of one number without labels.
@@ -52,7 +143,10 @@ impl Exposition {
     }
 
     /// Returns the whole text.
-    pub(crate) fn finish(self) -> String {
+    pub(crate) fn finish(mut self) -> String {
+        if self.format == Format::OpenMetrics {
+            self.text.push_str("# EOF\n");
+        }
         self.text
     }
 }
@@ -99,7 +193,7 @@ impl Family<'_> {
         if !labels.is_empty() || bound.is_some() {
             let mut parts: Vec<String> =
                 labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
-            parts.extend(bound.map(|bound| format!("le=\"{}\"", number(bound))));
+            parts.extend(bound.map(|bound| format!("le=\"{}\"", bound_text(bound))));
             let _ = write!(self.text, "{{{}}}", parts.join(","));
         }
         let _ = writeln!(self.text, " {}", number(value));
@@ -108,6 +202,18 @@ impl Family<'_> {
 
 fn escaped(label: &str) -> String {
     label.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+/// Returns the bound of a bucket: written in the one way that OpenMetrics allows, and so in the
+/// other format, too, as it is part of what a number is called.
+fn bound_text(bound: f64) -> String {
+    if bound.is_finite() && bound > 0.0 && bound < 1e-4 {
+        let text = format!("{bound:e}");
+        let (digits, exponent) = text.split_once("e-").unwrap_or((&text, "0"));
+        return format!("{digits}e-{exponent:0>2}");
+    }
+    let text = number(bound);
+    if bound.is_finite() && !text.contains('.') { text + ".0" } else { text }
 }
 
 fn number(value: f64) -> String {
@@ -156,12 +262,72 @@ mod tests {
             numbers,
             [
                 "h_bucket{r=\"x\",le=\"0.1\"} 2",
-                "h_bucket{r=\"x\",le=\"1\"} 3",
+                "h_bucket{r=\"x\",le=\"1.0\"} 3",
                 "h_bucket{r=\"x\",le=\"+Inf\"} 7",
                 "h_sum{r=\"x\"} 9.5",
                 "h_count{r=\"x\"} 7",
             ]
         );
+    }
+
+    #[test]
+    fn open_metrics_names_counters_without_their_ending_and_tells_units() {
+        let counter = |name| Metric { name, kind: MetricKind::Counter, help: "Said \"so\"." };
+        const GAUGES: &[Metric] =
+            &[Metric { name: "suimon_client_connections", kind: MetricKind::Gauge, help: "Open." }];
+        let mut exposition = Exposition::new(Format::OpenMetrics, GAUGES);
+        exposition.single(counter("process_cpu_seconds_total"), 1.5);
+        exposition.single(counter("suimon_client_connections_total"), 2.0);
+        let text = exposition.finish();
+        assert_eq!(
+            text.lines().collect::<Vec<_>>(),
+            [
+                "# TYPE process_cpu_seconds counter",
+                "# UNIT process_cpu_seconds seconds",
+                "# HELP process_cpu_seconds Said \\\"so\\\".",
+                "process_cpu_seconds_total 1.5",
+                // A gauge has its name without the ending.
+                "# TYPE suimon_client_connections_total unknown",
+                "# HELP suimon_client_connections_total Said \\\"so\\\".",
+                "suimon_client_connections_total 2",
+                "# EOF",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_client_gets_the_format_that_it_would_rather_have() {
+        let accepted = |accept: &'static str| {
+            Format::accepted(&HeaderMap::from_iter([(header::ACCEPT, accept.parse().unwrap())]))
+        };
+        for open in [
+            "application/openmetrics-text",
+            "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+            "text/plain; q=0.5, application/openmetrics-text; version=0.0.1",
+        ] {
+            assert_eq!(accepted(open), Format::OpenMetrics, "{open}");
+        }
+        for other in [
+            "*/*",
+            "text/plain",
+            "application/openmetrics-text;version=2.0.0,text/plain",
+            "application/openmetrics-text;q=0.1,text/plain",
+            "application/openmetrics-text;q=0",
+            "text/html;x,*/*",
+        ] {
+            assert_eq!(accepted(other), Format::Prometheus, "{other}");
+        }
+        assert_eq!(Format::accepted(&HeaderMap::new()), Format::Prometheus);
+    }
+
+    #[test]
+    fn bounds_are_written_in_one_way() {
+        for (bound, text) in
+            [(0.000_05, "5e-05"), (0.000_25, "0.00025"), (1.0, "1.0"), (7200.0, "7200.0"), (2.5, "2.5")]
+        {
+            assert_eq!(bound_text(bound), text);
+        }
+        assert_eq!(bound_text(f64::INFINITY), "+Inf");
     }
 
     #[test]

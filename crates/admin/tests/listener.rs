@@ -125,6 +125,7 @@ impl Source for Fixed {
             kinds: vec![("visit".into(), visit())],
             lines: vec![LineCounts { pages: 728, polls: 1734, ..LineCounts::NONE }],
             sharing: Some(suimon_proxy::SharingView::default()),
+            recording: None,
             recalled: Some(suimon_proxy::Recalled {
                 age: Duration::from_secs(90),
                 routes: 3,

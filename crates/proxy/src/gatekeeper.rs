@@ -239,6 +239,11 @@ impl Gatekeeper {
         Ok(())
     }
 
+    /// Returns whether what happens to the gate is written.
+    pub(crate) fn is_recording(&self) -> bool {
+        self.lock().recorder.is_some()
+    }
+
     /// Writes nothing more, and waits until all there is to write is on the disk.
     pub(crate) fn end_recording(&self) {
         let mut inner = self.lock();

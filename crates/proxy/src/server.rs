@@ -437,7 +437,8 @@ impl Observer {
         let backend = self.backend();
         let uptime = backend.keeper.clock().elapsed();
         let view = backend.telemetry.view(uptime, backend.budget.held(), backend.keeper.snapshot());
-        View { spooled_bytes: backend.spools.bytes(), ..view }
+        let recording = self.gateway.core().params().record.as_ref().map(|_| backend.keeper.is_recording());
+        View { spooled_bytes: backend.spools.bytes(), recording, ..view }
     }
 
     /// Returns what was learned of the application and its visitors.

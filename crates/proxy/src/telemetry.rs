@@ -150,6 +150,8 @@ pub struct View {
     pub lines: Vec<LineCounts>,
     /// The knowledge it began with; `None`: none.
     pub recalled: Option<Recalled>,
+    /// Whether what happens to the gate is still recorded; `None`: it was never asked for.
+    pub recording: Option<bool>,
     /// How it shares with other gateways; `None`: it is alone.
     pub sharing: Option<SharingView>,
     /// The rest of what the gate shows: totals and last decisions. Its routes and kinds are in the
@@ -521,6 +523,7 @@ impl Telemetry {
         View {
             uptime,
             recalled: self.recalled.get().cloned(),
+            recording: None,
             sharing: self.sharing.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             connections_open: self.connections_open.load(Relaxed),
             connections_displaced: self.connections_displaced.load(Relaxed),
