@@ -1,11 +1,14 @@
 //! `suimon serve`: stands in front of an application until told to stop.
 
+mod access_log;
 pub(crate) mod admin;
 mod descriptors;
 mod kubernetes;
 pub(crate) mod logging;
+mod otlp;
 mod reload;
 pub(crate) mod state_files;
+mod telemetry;
 
 use crate::args::Serve;
 use crate::exit::Exit;
@@ -28,6 +31,7 @@ use suimon_proxy::{LoadReportCounts, UpstreamNodeView};
 use suimon_proxy::{NodesReport, PoolCommand, PoolError, PoolReport};
 use suimon_proxy::{Override, OverrideError, OverrideOrder};
 use suimon_settings::{Faults, Settings, StatePath, text_of};
+use telemetry::Told;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -74,7 +78,8 @@ pub(crate) fn run(args: &Serve) -> Exit {
             return Exit::Failed;
         }
     };
-    let adopter = |observer, credentials| Adopter::new(args.clone(), text, observer, log, credentials);
+    let adopter =
+        |observer, credentials, told| Adopter::new(args.clone(), text, observer, log, credentials, told);
     let exit = runtime.block_on(serve(settings, adopter, args.watch_config));
     // The drain is over, and what it left was cut off, so nothing remains to wait for.
     runtime.shutdown_background();
@@ -154,12 +159,13 @@ fn log(args: &Serve, settings: &Settings) -> Result<logging::Handle, String> {
         (None, Ok(filter)) => (LOG_VARIABLE, filter),
         (None, Err(_)) => ("log.filter", settings.log_filter.clone()),
     };
-    logging::filter(name, &filter).map(logging::begin)
+    let format = settings.telemetry.log_format;
+    logging::filter(name, &filter).map(|filter| logging::begin(filter, format))
 }
 
 async fn serve(
     mut settings: Settings,
-    adopter: impl FnOnce(Observer, Credentials) -> Adopter,
+    adopter: impl FnOnce(Observer, Credentials, Arc<Told>) -> Adopter,
     watches_config: bool,
 ) -> Exit {
     if let Err(why) = kubernetes::check(settings.proxy.nodes.as_ref()).await {
@@ -193,7 +199,18 @@ async fn serve(
         tls.address = address;
     }
     settings.admin_listen = admin.as_ref().and_then(|(_, address)| *address);
-    let adopter = adopter(server.observer(), credentials.clone());
+    let told = match Told::begin(&settings.telemetry) {
+        Ok(told) => told,
+        Err(why) => {
+            eprintln!("{why}");
+            return Exit::Failed;
+        }
+    };
+    if let Some(notes) = told.notes(&settings.telemetry) {
+        server.note_requests(notes);
+    }
+    let adopter = adopter(server.observer(), credentials.clone(), Arc::clone(&told));
+    tokio::spawn(adopter.tell_repeats());
     if watches_config {
         tokio::spawn(adopter.clone().watch());
     }
@@ -210,7 +227,8 @@ async fn serve(
 
     let draining = Arc::new(AtomicBool::new(false));
     if let Some((listener, _)) = admin {
-        let source = Gateway { observer: server.observer(), draining: Arc::clone(&draining), adopter };
+        let draining = Arc::clone(&draining);
+        let source = Gateway { observer: server.observer(), draining, adopter, told: Arc::clone(&told) };
         let params = suimon_admin::Params {
             hosts: settings.admin_hosts,
             version: env!("CARGO_PKG_VERSION").to_string(),
@@ -230,6 +248,7 @@ async fn serve(
         draining.store(true, Relaxed);
     };
     server.run(told_to_stop).await;
+    tokio::task::block_in_place(|| told.end());
     tracing::info!("ended");
     Exit::Done
 }
@@ -239,6 +258,7 @@ struct Gateway {
     observer: Observer,
     draining: Arc<AtomicBool>,
     adopter: Adopter,
+    told: Arc<Told>,
 }
 
 impl Source for Gateway {
@@ -252,6 +272,10 @@ impl Source for Gateway {
 
     fn nodes(&self) -> Vec<UpstreamNodeView> {
         self.observer.upstream()
+    }
+
+    fn logs(&self) -> suimon_admin::LogCounts {
+        self.told.counts()
     }
 
     fn load_reports(&self) -> LoadReportCounts {

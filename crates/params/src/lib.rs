@@ -7,6 +7,7 @@ pub mod discovery;
 pub mod kubernetes;
 pub mod nodes;
 pub mod pool;
+mod telemetry;
 pub mod upstream;
 
 use discovery::DiscoveryParams;
@@ -18,6 +19,7 @@ use suimon_gate::KindParams;
 use suimon_gate::{DegradationMode, ServiceWish};
 use suimon_model::RouteId;
 pub use suimon_routes::{DeclaredRoute, PoolRoutes, QueryPattern, RoutePattern, Routes};
+pub use telemetry::{AccessFormat, LogFormat, OtlpParams, RequestIds, Telemetry};
 use upstream::UpstreamParams;
 
 /// The most kinds of session.

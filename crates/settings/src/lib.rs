@@ -34,6 +34,7 @@ mod services;
 mod settings;
 mod shape;
 mod sharing;
+mod telemetry;
 
 pub use admin::{AdminAccess, AdminTls};
 pub use changes::{Change, changes};

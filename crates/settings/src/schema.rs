@@ -120,6 +120,7 @@ pub(crate) const SECTIONS: &[Section] = &[
     operation::RECORD,
     operation::SHARING,
     operation::LOG,
+    operation::TELEMETRY,
 ];
 
 /// What takes effect at the next start only, since it is bound, opened or counted on from the start:
@@ -184,6 +185,12 @@ const TAKES_RESTART: &[&str] = &[
     "admin.tls",
     "record",
     "sharing",
+    "log.format",
+    "log.access",
+    "log.access_file",
+    "log.access_query",
+    "log.request_id",
+    "telemetry",
 ];
 
 /// Returns whether a setting takes effect at the next start only.

@@ -50,6 +50,8 @@ pub struct Settings {
     pub record_bytes_max: u64,
     /// What is logged, as a filter of `tracing`.
     pub log_filter: String,
+    /// What is told of requests.
+    pub telemetry: suimon_params::Telemetry,
 }
 
 /// Where something is kept that outlives the process.
@@ -128,6 +130,7 @@ pub(crate) fn check(table: &toml::Table) -> (Settings, Faults) {
         admin_hosts: admin.texts("hosts"),
         record_bytes_max: sections.once("record").count("bytes_max"),
         log_filter: sections.once("log").text("filter").to_string(),
+        telemetry: crate::telemetry::telemetry(&sections, &mut faults),
     };
     check_addresses(&settings, &mut faults);
     (settings, faults)

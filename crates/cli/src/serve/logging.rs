@@ -1,29 +1,59 @@
 //! Logging, with filters such as `info` or `info,suimon_proxy=debug`.
 
+mod json;
+mod repeats;
+
+use repeats::{More, Repeats};
 use std::io::{self, IsTerminal};
+use std::time::{Duration, Instant};
+use suimon_params::LogFormat;
 use tracing_subscriber::{
-    EnvFilter, Registry, fmt, layer::SubscriberExt as _, reload, util::SubscriberInitExt as _,
+    EnvFilter, Layer as _, Registry, fmt, layer::SubscriberExt as _, reload, util::SubscriberInitExt as _,
 };
 
+/// How often it is looked whether warnings were held back.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
 /// Changes the filter of a running log.
-pub(crate) struct Handle(reload::Handle<EnvFilter, Registry>);
+pub(crate) struct Handle {
+    filter: reload::Handle<EnvFilter, Registry>,
+    repeats: Repeats,
+}
 
 impl Handle {
     /// Uses `filter` from now on.
     pub(crate) fn adopt(&self, filter: EnvFilter) {
-        if let Err(error) = self.0.reload(filter) {
+        if let Err(error) = self.filter.reload(filter) {
             tracing::error!("what is logged stays as it was: {error}");
+        }
+    }
+
+    /// Returns what says, for as long as it is polled, how many warnings were held back.
+    pub(crate) fn tell_repeats(&self) -> impl Future<Output = ()> + Send + use<> {
+        let repeats = self.repeats.clone();
+        async move {
+            let mut ticks = tokio::time::interval(LOOK_EVERY);
+            loop {
+                ticks.tick().await;
+                for More { count, reason, message } in repeats.take(Instant::now()) {
+                    tracing::warn!(more = count, reason, "and {count} more like it: {message}");
+                }
+            }
         }
     }
 }
 
 /// Begins to log to standard error with `filter`.
-pub(crate) fn begin(filter: EnvFilter) -> Handle {
+pub(crate) fn begin(filter: EnvFilter, format: LogFormat) -> Handle {
     let (filter, handle) = reload::Layer::new(filter);
-    let colours = io::stderr().is_terminal();
-    let lines = fmt::layer().with_writer(io::stderr).with_ansi(colours);
-    tracing_subscriber::registry().with(filter).with(lines).init();
-    Handle(handle)
+    let repeats = Repeats::default();
+    let lines = fmt::layer().with_writer(io::stderr);
+    let lines = match format {
+        LogFormat::Text => lines.with_ansi(io::stderr().is_terminal()).boxed(),
+        LogFormat::Json => lines.with_ansi(false).event_format(json::Json).boxed(),
+    };
+    tracing_subscriber::registry().with(filter).with(lines.with_filter(repeats.clone())).init();
+    Handle { filter: handle, repeats }
 }
 
 const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];

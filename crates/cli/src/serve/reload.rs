@@ -2,6 +2,7 @@
 //! changed, or posted to the admin listener. One mutex is around all of it.
 
 use super::admin::Credentials;
+use super::telemetry::Told;
 use super::{LOG_VARIABLE, logging, settings};
 use crate::args::Serve;
 use std::path::Path;
@@ -36,6 +37,7 @@ struct InForce {
     observer: Observer,
     log: logging::Handle,
     credentials: Credentials,
+    told: Arc<Told>,
 }
 
 /// Why the settings stay as they are.
@@ -53,17 +55,29 @@ impl Adopter {
         observer: Observer,
         log: logging::Handle,
         credentials: Credentials,
+        told: Arc<Told>,
     ) -> Adopter {
         let of_file = text.clone();
         let adopted_at = SystemTime::now();
-        let in_force = InForce { args, text, of_file, adopted_at, failure: None, observer, log, credentials };
+        let in_force =
+            InForce { args, text, of_file, adopted_at, failure: None, observer, log, credentials, told };
         Adopter(Arc::new(Mutex::new(in_force)))
+    }
+
+    /// Returns what says, for as long as it is polled, how many warnings were held back.
+    pub(super) fn tell_repeats(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.lock().log.tell_repeats()
     }
 
     /// Waits for SIGHUP. Never returns while the process runs.
     pub(super) async fn hear(self, mut hangup: Signal) {
         while hangup.recv().await.is_some() {
-            let Some(path) = self.lock().args.config.clone() else {
+            let path = {
+                let in_force = self.lock();
+                in_force.told.reopen();
+                in_force.args.config.clone()
+            };
+            let Some(path) = path else {
                 tracing::warn!(
                     "SIGHUP ignored: no file of settings was named with --config; certificates are reloaded automatically"
                 );

@@ -2,8 +2,11 @@
 
 use super::DefaultValue::{Is, Required, Unset};
 use super::{ENTRIES_MAX, Form, GIB, Section, key};
-use crate::shape::Shape::{AddressSocketOrOff, Count, Host, List, Path, Size, Text, Time, Word};
+use crate::shape::Shape::{
+    AddressSocketOrOff, Count, Flag, Host, List, Name, Number, Path, Size, Text, Time, Word,
+};
 use suimon_model::Choice;
+use suimon_params::{AccessFormat, LogFormat, RequestIds};
 
 pub(super) const LEARNED: Section = Section {
     path: "learned",
@@ -135,11 +138,62 @@ pub(super) const SHARING: Section = Section {
 pub(super) const LOG: Section = Section {
     path: "log",
     form: Form::Table,
-    doc: "What is written to standard error.",
-    keys: &[key(
-        "filter",
-        Text,
-        Is("\"info\""),
-        "error, warn, info, debug or trace; or per module, such as \"info,suimon_proxy=debug\". The environment variable SUIMON_LOG takes precedence.",
-    )],
+    doc: "What is written to standard error, and the access log. See docs/telemetry.md.",
+    keys: &[
+        key(
+            "filter",
+            Text,
+            Is("\"info\""),
+            "error, warn, info, debug or trace; or per module, such as \"info,suimon_proxy=debug\". The environment variable SUIMON_LOG takes precedence.",
+        ),
+        key("format", Word(LogFormat::CHOICES), Is("\"text\""), "How lines on standard error are written."),
+        key(
+            "access",
+            Word(AccessFormat::CHOICES),
+            Is("\"off\""),
+            "The access log: a line per request, once its response has ended. A line for which there is no room is dropped and counted; no request waits for the log.",
+        ),
+        key(
+            "access_file",
+            Path,
+            Unset {
+                means: "the access log goes to standard output",
+                example: "\"/var/log/suimon/access.log\"",
+            },
+            "File of the access log, if access is not off: created with mode 0640 and opened again at SIGHUP, after logrotate has renamed it.",
+        ),
+        key(
+            "access_query",
+            Flag,
+            Is("false"),
+            "Whether the access log has the queries of requests, which may hold secrets.",
+        ),
+        key(
+            "request_id",
+            Word(RequestIds::CHOICES),
+            Is("\"trouble\""),
+            "Which requests get an id. One from a trusted proxy (X-Request-Id) is kept, any other is made here.",
+        ),
+    ],
+};
+
+pub(super) const TELEMETRY: Section = Section {
+    path: "telemetry",
+    form: Form::Table,
+    doc: "Traces for OpenTelemetry: a span for each request, and below it one for each wait, the application and the response. See docs/telemetry.md.",
+    keys: &[
+        key(
+            "otlp_endpoint",
+            Text,
+            Unset { means: "no traces", example: "\"http://127.0.0.1:4318\"" },
+            "A collector that takes OTLP over HTTP: spans go to /v1/traces below it, as JSON.",
+        ),
+        key(
+            "trace_ratio",
+            Number(0.0, 1.0),
+            Is("0.01"),
+            "The share of requests whose spans are sent. Where a trusted proxy sends traceparent, its flag decides instead.",
+        ),
+        key("service_name", Name, Is("\"suimon\""), "What the spans are from: service.name."),
+    ],
 };
