@@ -1,0 +1,72 @@
+// Takes spans as the OpenTelemetry Collector does, by its own receiver, and prints each as a line of JSON.
+// Usage: otlp ADDRESS
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"log"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/receiver/otlpreceiver"
+	"go.opentelemetry.io/collector/receiver/receivertest"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	out := json.NewEncoder(os.Stdout)
+	taken, err := consumer.NewTraces(func(_ context.Context, traces ptrace.Traces) error {
+		return each(traces, out)
+	})
+	must(err)
+	factory := otlpreceiver.NewFactory()
+	config := factory.CreateDefaultConfig()
+	must(confmap.NewFromStringMap(map[string]any{
+		"protocols": map[string]any{"http": map[string]any{"endpoint": os.Args[1]}},
+	}).Unmarshal(config))
+	receiver, err := factory.CreateTraces(ctx, receivertest.NewNopSettings(factory.Type()), config, taken)
+	must(err)
+	must(receiver.Start(ctx, componenttest.NewNopHost()))
+	log.Printf("listening on %s", os.Args[1])
+	<-ctx.Done()
+	must(receiver.Shutdown(context.Background()))
+}
+
+// each prints the spans, as they were understood.
+func each(traces ptrace.Traces, out *json.Encoder) error {
+	for _, resource := range traces.ResourceSpans().All() {
+		for _, scope := range resource.ScopeSpans().All() {
+			for _, span := range scope.Spans().All() {
+				if err := out.Encode(map[string]any{
+					"resource":   resource.Resource().Attributes().AsRaw(),
+					"scope":      scope.Scope().Name(),
+					"name":       span.Name(),
+					"kind":       span.Kind().String(),
+					"trace":      span.TraceID().String(),
+					"span":       span.SpanID().String(),
+					"parent":     span.ParentSpanID().String(),
+					"start":      span.StartTimestamp(),
+					"end":        span.EndTimestamp(),
+					"status":     span.Status().Code().String(),
+					"attributes": span.Attributes().AsRaw(),
+				}); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func must(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
