@@ -8,12 +8,14 @@
 //!   it may have.
 //! - [`cpu`]: CPU time of processes and cores.
 //! - [`group`]: what a process has started, and how to end all of it.
+//! - [`inherited`]: descriptors that a process gets from the one that started it.
 //! - [`port_owner`]: who listens at a port.
 //! - [`allowed_cores`], [`stay_on`]: the cores for this thread and everything it starts.
 
 pub mod cpu;
 mod descriptors;
 pub mod group;
+pub mod inherited;
 pub mod port_owner;
 mod preparation;
 mod user;
