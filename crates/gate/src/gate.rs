@@ -81,6 +81,8 @@ pub struct Gate {
     next_tick: Instant,
     pressure: Pressure,
     draining: bool,
+    /// Never in a recording, which ends before.
+    handed_over: bool,
     away: Outage,
     /// By pool; every pool that a route has is there.
     workers: Vec<WorkerSlots>,
@@ -131,6 +133,7 @@ impl Gate {
             next_tick: now + TICK,
             pressure: Pressure::default(),
             draining: false,
+            handed_over: false,
             away: Outage::default(),
             workers: vec![WorkerSlots::default()],
             shared: None,
@@ -540,11 +543,32 @@ impl Gate {
     /// (graceful shutdown).
     pub fn drain(&mut self, now: Instant) {
         self.draining = true;
+        self.send_held_away(|gate, request, kind| {
+            gate.refuse(now, request, Reason::ShuttingDown, Some(kind));
+        });
+    }
+
+    /// Another process goes on with the lines: no place is drawn here any more, and nobody is held.
+    /// Those who are held and have a place are shown it, as it is good there; newcomers who would
+    /// have to wait are refused, as by [`Gate::drain`], and those who need not are admitted.
+    pub fn hand_over(&mut self, now: Instant) {
+        self.handed_over = true;
+        self.send_held_away(|gate, request, kind| {
+            gate.answer_held(now, request, kind, Reason::ShuttingDown);
+        });
+    }
+
+    /// Undoes [`Gate::hand_over`]: no other process goes on.
+    pub fn take_back(&mut self) {
+        self.handed_over = false;
+    }
+
+    fn send_held_away(&mut self, mut send: impl FnMut(&mut Self, RequestId, KindId)) {
         for index in 0..self.kinds.len() {
             while let Some(Newcomer { key, request, .. }) = self.kinds[index].held.head(|_| true) {
                 self.kinds[index].held.remove(key);
                 self.waiting -= 1;
-                self.refuse(now, request, Reason::ShuttingDown, Some(KindId(index as u32)));
+                send(self, request, KindId(index as u32));
             }
         }
         self.publish();

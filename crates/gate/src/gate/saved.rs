@@ -97,6 +97,7 @@ impl Gate {
             next_tick: Persist::load(from)?,
             pressure: Persist::load(from)?,
             draining: Persist::load(from)?,
+            handed_over: false,
             away: Persist::load(from)?,
             workers: Persist::load(from)?,
             requests,

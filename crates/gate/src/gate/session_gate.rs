@@ -75,6 +75,9 @@ impl Gate {
         if admission == Some(AdmissionDecision::Now) {
             return self.admit(now, id, kind_id);
         }
+        if self.handed_over {
+            return self.refuse(now, id, Reason::ShuttingDown, Some(kind_id));
+        }
         if has_line {
             let may_be_held = !is_hopeless && !self.is_full();
             return self.take_position(now, id, kind_id, claim, may_be_held);
@@ -394,7 +397,7 @@ impl Gate {
             {
                 self.kinds[index].held.remove(key);
                 self.waiting -= 1;
-                self.held_too_long(now, request, KindId(index as u32));
+                self.answer_held(now, request, KindId(index as u32), Reason::WaitedTooLong);
             }
         }
     }
@@ -415,14 +418,14 @@ impl Gate {
                 }
                 self.kinds[index].held.remove(key);
                 self.waiting -= 1;
-                self.held_too_long(now, request, KindId(index as u32));
+                self.answer_held(now, request, KindId(index as u32), Reason::WaitedTooLong);
             }
         }
     }
 
-    /// Answers a newcomer that was held for as long as a connection should be: with its place,
-    /// where it has one.
-    fn held_too_long(&mut self, now: Instant, id: RequestId, kind: KindId) {
+    /// Answers a newcomer that was held and is held no longer: with its place, where it has one, else
+    /// with a refusal for this `reason`.
+    pub(super) fn answer_held(&mut self, now: Instant, id: RequestId, kind: KindId, reason: Reason) {
         let request = self.requests.get(id).copied();
         let is_visit = !matches!(
             request.map(|request| request.origin),
@@ -432,13 +435,13 @@ impl Gate {
             // A newcomer who may not draw a place is not told of one, and nobody will come with it.
             (Some(line), Some(position)) if !is_visit => {
                 line.left(position);
-                self.refuse(now, id, Reason::WaitedTooLong, Some(kind));
+                self.refuse(now, id, reason, Some(kind));
             }
             (Some(line), Some(position)) => {
                 let standing = line.contact(now, position);
                 self.wait_in_line(now, id, kind, Some(position), standing);
             }
-            _ => self.refuse(now, id, Reason::WaitedTooLong, Some(kind)),
+            _ => self.refuse(now, id, reason, Some(kind)),
         }
     }
 }

@@ -718,3 +718,26 @@ fn a_draining_gate_refuses_newcomers_and_finishes_members() {
     let start = started(&mut gate).pop().expect("members finish");
     gate.handle_end(Instant::ORIGIN, start.permit, Outcome::Completed);
 }
+
+#[test]
+fn a_gate_that_is_handed_over_admits_those_who_need_not_wait_and_sends_the_others_on() {
+    let params = Params { session_law: SessionLawKind::Static(1), ..Params::default() };
+    let mut gate = Gate::new(params, Instant::ORIGIN);
+    let route = gate.declare_route(Instant::ORIGIN, RouteMode::Off);
+    let kind = gate.declare_kind(Instant::ORIGIN, KindParams::default());
+    let newcomer = Arrival { route, session: Some(Membership::Newcomer(kind)) };
+    let refused = |gate: &mut Gate| {
+        gate.handle_arrival(Instant::ORIGIN, newcomer);
+        match gate.poll_output() {
+            Some(Output::Refuse(refusal)) => refusal.reason,
+            other => panic!("{other:?}"),
+        }
+    };
+    gate.hand_over(Instant::ORIGIN);
+    gate.handle_arrival(Instant::ORIGIN, newcomer);
+    let start = started(&mut gate).pop().expect("nobody has to wait");
+    assert_eq!(refused(&mut gate), Reason::ShuttingDown);
+    gate.take_back();
+    assert_eq!(refused(&mut gate), Reason::WorkToCome);
+    gate.handle_end(Instant::ORIGIN, start.permit, Outcome::Completed);
+}
