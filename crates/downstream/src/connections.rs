@@ -80,6 +80,8 @@ pub struct Connections {
     permits: Arc<Semaphore>,
     since: Instant,
     displaced: Arc<AtomicU64>,
+    /// What each is told that is entered from now on.
+    told: AtomicU8,
     state: Mutex<ConnectionsInner>,
 }
 
@@ -174,6 +176,9 @@ pub struct ClientWait {
 pub enum CloseRequest {
     /// Nothing: it may go on.
     Nothing,
+    /// To take one more request, and to end behind its answer: a client that sends it at this moment
+    /// does not find the connection closed. HTTP/2 says goodbye at once, which loses no request.
+    AfterNext,
     /// To end once what is under way has.
     End,
     /// To close at once: it is displaced.
@@ -200,7 +205,15 @@ impl Connections {
     /// Returns room for `max` connections. Those that are displaced are counted in `displaced`.
     pub fn new(max: usize, displaced: Arc<AtomicU64>) -> Arc<Self> {
         let permits = Arc::new(Semaphore::new(max));
-        Arc::new(Connections { max, permits, since: Instant::now(), displaced, state: Mutex::default() })
+        let told = AtomicU8::new(CloseRequest::Nothing as u8);
+        Arc::new(Connections {
+            max,
+            permits,
+            since: Instant::now(),
+            displaced,
+            told,
+            state: Mutex::default(),
+        })
     }
 
     /// Enters a connection, once there is room for it. `None`: it must be turned away.
@@ -222,7 +235,12 @@ impl Connections {
             told: AtomicU8::new(CloseRequest::Nothing as u8),
             heard: Notify::new(),
         });
-        let index = self.lock().enter(Arc::clone(&standing), origin);
+        let index = {
+            // Under the lock, so that none is told nothing: see `tell`.
+            let mut state = self.lock();
+            standing.told.store(self.told.load(Ordering::Relaxed), Ordering::Release);
+            state.enter(Arc::clone(&standing), origin)
+        };
         Some(Entry { all: Arc::clone(self), index, standing, _permit: permit })
     }
 
@@ -289,10 +307,12 @@ impl Connections {
         self.permits.available_permits() <= self.max / 2
     }
 
-    /// Tells all to end once what is under way has.
-    pub fn end(&self) {
-        for standing in self.lock().entries.iter().flatten() {
-            standing.tell(CloseRequest::End);
+    /// Tells all something, those that are entered later included.
+    pub fn tell(&self, told: CloseRequest) {
+        let state = self.lock();
+        self.told.store(told as u8, Ordering::Relaxed);
+        for standing in state.entries.iter().flatten() {
+            standing.tell(told);
         }
     }
 
@@ -538,7 +558,8 @@ impl ConnectionState {
     pub fn told(&self) -> CloseRequest {
         match self.told.load(Ordering::Acquire) {
             0 => CloseRequest::Nothing,
-            1 => CloseRequest::End,
+            1 => CloseRequest::AfterNext,
+            2 => CloseRequest::End,
             _ => CloseRequest::Close,
         }
     }

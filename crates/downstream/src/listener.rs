@@ -53,7 +53,20 @@ pub struct Acceptor<S> {
     service: Arc<S>,
     certificate: Option<Arc<Certificate>>,
     connections: Arc<Connections>,
-    draining: watch::Receiver<bool>,
+    accepting: watch::Receiver<Accepting>,
+}
+
+/// Whether connections are accepted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Accepting {
+    /// They are.
+    Yes,
+    /// They wait in the kernel's queue: others may accept them, or we later.
+    Paused,
+    /// Others accept them from now on.
+    HandedOver,
+    /// Never again.
+    Ended,
 }
 
 impl<S> Clone for Acceptor<S> {
@@ -62,30 +75,35 @@ impl<S> Clone for Acceptor<S> {
             service: Arc::clone(&self.service),
             certificate: self.certificate.clone(),
             connections: Arc::clone(&self.connections),
-            draining: self.draining.clone(),
+            accepting: self.accepting.clone(),
         }
     }
 }
 
 impl<S: Service> Acceptor<S> {
-    /// Returns what accepts connections, over TLS if there is a certificate, until `draining` is
-    /// true.
+    /// Returns what accepts connections, over TLS if there is a certificate, as long as `accepting`
+    /// says so.
     pub fn new(
         service: Arc<S>,
         certificate: Option<Arc<Certificate>>,
         connections: Arc<Connections>,
-        draining: watch::Receiver<bool>,
+        accepting: watch::Receiver<Accepting>,
     ) -> Self {
-        Acceptor { service, certificate, connections, draining }
+        Acceptor { service, certificate, connections, accepting }
     }
 
-    /// Accepts connections until draining begins, each served by a task of its own.
-    pub async fn run(self, listener: TcpListener) {
-        let mut draining = self.draining.clone();
+    /// Accepts connections until others do, or nobody does any more, each served by a task of its own.
+    pub async fn run(self, listener: Arc<TcpListener>) {
+        let mut accepting = self.accepting.clone();
         loop {
+            // Whoever could say otherwise is gone: all ends.
+            let now = accepting.wait_for(|now| *now != Accepting::Paused).await.map(|now| *now);
+            if !matches!(now, Ok(Accepting::Yes)) {
+                return;
+            }
             let accepted = tokio::select! {
                 biased;
-                _ = draining.wait_for(|draining| *draining) => return,
+                _ = accepting.wait_for(|now| *now != Accepting::Yes) => continue,
                 accepted = listener.accept() => accepted,
             };
             let (stream, peer) = match accepted {
@@ -103,7 +121,8 @@ impl<S: Service> Acceptor<S> {
             let origin = Origin::of(peer.ip()).filter(|_| !is_trusted && !is_balancer);
             let entry = tokio::select! {
                 biased;
-                _ = draining.wait_for(|draining| *draining) => return,
+                // One that is accepted is served here, whoever accepts the next.
+                _ = accepting.wait_for(|now| *now == Accepting::Ended) => return,
                 entry = self.connections.enter(origin, is_trusted) => entry,
             };
             match entry {
@@ -342,7 +361,7 @@ where
     let told = tokio::select! {
         biased;
         ended = served.as_mut() => return ended,
-        told = asked.standing().hears(CloseRequest::End) => told,
+        told = asked.standing().hears(CloseRequest::AfterNext) => told,
         () = idle(&asked, keep_alive) => CloseRequest::End,
         () = left_lying() => CloseRequest::End,
         // A proxy in front of us resets for all of its clients.

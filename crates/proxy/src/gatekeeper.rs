@@ -9,7 +9,7 @@ mod sharing;
 
 use std::collections::HashMap;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -49,6 +49,10 @@ pub(crate) struct Gatekeeper {
     in_flight_max: AtomicUsize,
     /// Requests with a slot whose bodies are still coming.
     sending: AtomicUsize,
+    /// Whether another process takes newcomers in its place.
+    handed_over: AtomicBool,
+    /// How often the gate was called because it was time to.
+    ticks: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -222,6 +226,8 @@ impl Gatekeeper {
             waiting: AtomicU64::new(0),
             in_flight_max: AtomicUsize::new(0),
             sending: AtomicUsize::new(0),
+            handed_over: AtomicBool::new(false),
+            ticks: AtomicU64::new(0),
             lease_due: AtomicU8::new(LeaseDue::No as u8),
         })
     }
@@ -458,9 +464,34 @@ impl Gatekeeper {
         });
     }
 
+    /// Begins to refuse newcomers, who are to ask another process. To be called when nothing is
+    /// recorded any more: a recording knows no way back.
+    pub(crate) fn hand_over(&self) {
+        self.handed_over.store(true, Relaxed);
+        self.with_gate(|inner, now| inner.gate.hand_over(now));
+    }
+
+    /// Takes newcomers again: no other process does.
+    pub(crate) fn take_back(&self) {
+        self.handed_over.store(false, Relaxed);
+        self.with_gate(|inner, _| inner.gate.take_back());
+    }
+
+    /// Returns whether newcomers are to ask another process.
+    pub(crate) fn is_handed_over(&self) -> bool {
+        self.handed_over.load(Relaxed)
+    }
+
+    /// Returns how often the gate was called because it was time to: it stands still only if the gate
+    /// does.
+    pub(crate) fn ticks(&self) -> u64 {
+        self.ticks.load(Relaxed)
+    }
+
     /// Calls the gate whenever it has asked for it. Never returns.
     pub(crate) async fn tick(&self) {
         loop {
+            self.ticks.fetch_add(1, Relaxed);
             let now = self.clock.now();
             let latest = now + TICK;
             let due = {

@@ -110,6 +110,7 @@ async fn serve_parts(
     let account = Account::begin(&core.backend, &connection, &parts, &error_format, arrived);
     if let Err(fault) = validate(&parts, &core.params.limits, names_protocol(&parts)) {
         core.telemetry.note_fault();
+        let close = close | is_last(&connection, parts.version);
         let response = last_if(close, error_format.fault(fault, &core.pages).map(ResponseBody::text));
         if let Some(account) = &account {
             account.ends(RequestOutcome::BadRequest, Some(error_response::code_of(fault)), Duration::ZERO);
@@ -145,7 +146,8 @@ async fn serve_parts(
             core.telemetry.note_disconnect_waiting();
         }
         context.ends(RequestOutcome::WaitingRoom, None, Duration::ZERO);
-        let close = close | spares_connection(&connection, parts.version);
+        let close =
+            close | spares_connection(&connection, parts.version) | is_last(&connection, parts.version);
         return answered.map(|page| {
             let page = last_if(close, page.map(ResponseBody::text));
             noted(context.account.as_ref(), &parts.method, page).map(|body| body.keeping(busy))
@@ -173,7 +175,7 @@ async fn serve_parts(
         Ok(passed) => Box::pin(core.forward(&connection, parts, body, &context, switch, passed)).await,
         Err(why) => Box::pin(core.send_away(why, &connection, &parts, body, &context)).await,
     };
-    let close = close | (waits && spares_connection(&connection, version));
+    let close = close | (waits && spares_connection(&connection, version)) | is_last(&connection, version);
     let response = last_if(close, answered?);
     yield_to_coalesce_writes().await;
     if !is_of_room {
@@ -211,6 +213,11 @@ fn spares_connection(connection: &Connection, version: Version) -> bool {
         connection.standing().tell(CloseRequest::End);
     }
     !is_h2
+}
+
+/// Returns whether this answer is to be the last of an HTTP/1 connection.
+fn is_last(connection: &Connection, version: Version) -> bool {
+    version < Version::HTTP_2 && connection.standing().told() >= CloseRequest::AfterNext
 }
 
 /// Returns an answer, as the last of its HTTP/1 connection if `close` and it does not switch to

@@ -1,6 +1,7 @@
 //! The proxy as a whole: bound, run, looked at, drained.
 
 mod found;
+mod handover;
 mod kept;
 mod learned;
 mod lines;
@@ -8,12 +9,15 @@ mod nodes;
 mod overrides;
 mod pools;
 mod sharing;
+mod sockets;
 mod start_error;
 mod workers;
 
+pub use handover::{HandedOver, Handover};
 pub use lines::{LineCommand, LineError, LineReport};
 pub(crate) use overrides::has_nodes;
 pub use pools::{PoolCommand, PoolError, PoolReport};
+pub use sockets::{Listening, Sockets, datagrams_of, listener_of};
 pub use start_error::StartError;
 
 use crate::backend::Backend;
@@ -24,16 +28,18 @@ use crate::pipeline::{Core, Parts};
 use crate::request_record::RequestNotes;
 use crate::telemetry::{LearnedView, Telemetry, View};
 use found::Follower;
+use handover::{Asked, Keeping, handovers};
 use kept::{LineStore, restore_lines};
 use learned::{LearnedStore, LearnedWorkers, StartedWith, recall};
 use sharing::Sharer;
-use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
+use sockets::listen;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
-use suimon_downstream::connections::Connections;
-use suimon_downstream::listener::Acceptor;
+use std::time::{Duration, Instant};
+use suimon_downstream::connections::{CloseRequest, Connections};
+use suimon_downstream::listener::{Accepting, Acceptor};
 use suimon_downstream::tls::Certificate;
 use suimon_downstream::watch::Watcher;
 use suimon_identity::identify::Identifier;
@@ -46,29 +52,22 @@ use suimon_routes::{SHARES, Table};
 use suimon_upstream::{LoadReportCounts, Upstream, UpstreamNodeView, report_keys};
 use suimon_waiting_room::{Pages, WaitingRoom, read_template};
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 
 /// The least that a health check took grows by this part with each check.
 const LEAST_FORGETS: u32 = 1000;
 
-/// How long a vanished peer, that sends neither data nor a close, stays unnoticed while nothing is
-/// being sent to it: probes begin after this time, repeat at the interval below, and a number of
-/// them stay unanswered. Data being sent has its own timeout: see [`suimon_downstream::wire`]. (The
-/// kernel's timeout for unacknowledged data would end every answer to a slow client after a minute:
-/// it runs while the window is smaller than the next piece, however much the client takes.)
-const PROBE_AFTER: Duration = Duration::from_secs(30);
-const PROBE_EVERY: Duration = Duration::from_secs(10);
-const PROBES: u32 = 3;
-
 /// A proxy that holds its listening sockets but accepts nobody yet.
 #[derive(Debug)]
 pub struct Server {
     gateway: Arc<Gateway>,
-    plain: Option<TcpListener>,
-    tls: Option<(TcpListener, Arc<Certificate>)>,
+    plain: Option<Arc<TcpListener>>,
+    tls: Option<(Arc<TcpListener>, Arc<Certificate>)>,
     connections: Arc<Connections>,
     begun: StartedWith,
+    handover: Handover,
+    handovers: mpsc::Receiver<Asked>,
 }
 
 /// A look at a running proxy, for reports. Clones see the same one.
@@ -127,7 +126,16 @@ impl Server {
     ///
     /// # Errors
     /// See [`StartError`]; each names the thing and the remedy. Nothing stays bound then.
-    pub fn bind(mut params: Params) -> Result<Server, StartError> {
+    pub fn bind(params: Params) -> Result<Server, StartError> {
+        Server::bind_with(params, Sockets::default(), false)
+    }
+
+    /// As [`Server::bind`], with sockets that are open already. `takes_over`: from another gateway
+    /// that ends.
+    ///
+    /// # Errors
+    /// As of [`Server::bind`].
+    pub fn bind_with(mut params: Params, sockets: Sockets, takes_over: bool) -> Result<Server, StartError> {
         if let Some((_, error)) = Server::check(&params).into_iter().next() {
             return Err(error);
         }
@@ -145,7 +153,7 @@ impl Server {
         let tags = leases.tags();
         let identifier = Identifier::new(&params.sessions, leases, params.limits.session_cookies, secret);
 
-        if params.sharing.is_some() {
+        if params.sharing.is_some() || takes_over {
             // Two gateways with one seed would give two visitors the same session.
             let mut seed = [0; 8];
             keys::fill_random(&mut seed).map_err(StartError::Keys)?;
@@ -204,14 +212,20 @@ impl Server {
         let certificate =
             params.listen.tls.as_ref().map(Certificate::load).transpose().map_err(StartError::Tls)?;
         let backlog = params.listen.backlog;
-        let plain = params.listen.plain.map(|address| listen(address, backlog)).transpose()?;
+        let Sockets { plain, tls, load_reports: reports } = sockets;
+        let plain = params.listen.plain.map(|address| listen(plain, address, backlog)).transpose()?;
         let tls = match (&params.listen.tls, certificate) {
-            (Some(tls), Some(certificate)) => Some((listen(tls.address, backlog)?, Arc::new(certificate))),
+            (Some(params), Some(certificate)) => {
+                Some((listen(tls, params.address, backlog)?, Arc::new(certificate)))
+            }
             _ => None,
         };
         if let Some((address, keys)) = load_reports(&params) {
             let keys = report_keys::open(keys).map_err(StartError::LoadReportKeys)?;
-            let bound = upstreams.first().map(|upstream| upstream.listen_for_reports(address, keys));
+            let bound = upstreams.first().map(|upstream| match reports {
+                Some(socket) => upstream.listen_for_reports_by(socket, keys),
+                None => upstream.listen_for_reports(address, keys),
+            });
             bound.transpose().map_err(|error| StartError::LoadReports(address, error))?;
         }
         let address = params.listen.plain.or(params.listen.tls.as_ref().map(|tls| tls.address));
@@ -230,7 +244,13 @@ impl Server {
         let displaced = backend.telemetry.connections_displaced();
         let connections = Connections::new(params.limits.connections, displaced);
         let core = Core::new(params, Parts { table, identifier, waiting_room, pages, backend, watcher });
-        Ok(Server { gateway: Gateway::new(core), plain, tls, connections, begun })
+        let (handover, handovers) = handovers(Listening {
+            plain: plain.as_ref().map(Arc::downgrade),
+            tls: tls.as_ref().map(|(listener, _)| Arc::downgrade(listener)),
+            application: core.backend().upstream(PoolId(0)).clone(),
+        });
+        let gateway = Gateway::new(core);
+        Ok(Server { gateway, plain, tls, connections, begun, handover, handovers })
     }
 
     /// Returns the address of the plain listener, with the port it really has.
@@ -254,16 +274,23 @@ impl Server {
         let _ = self.gateway.core().backend().notes.set(notes);
     }
 
+    /// Returns what hands the proxy over to another process while it runs.
+    pub fn handover(&self) -> Handover {
+        self.handover.clone()
+    }
+
     /// Returns a look at the proxy, which stays good while it runs and after.
     pub fn observer(&self) -> Observer {
         Observer { gateway: Arc::clone(&self.gateway) }
     }
 
-    /// Serves until `shutdown` is ready, then drains: accepts no connection, refuses newcomers,
-    /// lets what is under way end, and returns once the last connection is closed, or after the
-    /// drain time.
+    /// Serves until `shutdown` is ready or another process goes on, then drains: accepts no
+    /// connection, refuses newcomers, lets what is under way end, and returns once the last connection
+    /// is closed, or after the drain time.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
-        let (drain, draining) = watch::channel(false);
+        let (accepting_tell, accepting_told) = watch::channel(Accepting::Yes);
+        // Else there would always be one who may ask for a handover.
+        let (mut handovers, _) = (self.handovers, self.handover);
         let core = self.gateway.core();
         let backend = Arc::clone(core.backend());
         let mut background = JoinSet::new();
@@ -280,9 +307,6 @@ impl Server {
             }
         });
         let lines = LineStore::new(&self.gateway);
-        if let Some(mut lines) = lines.clone() {
-            background.spawn(async move { lines.keep().await });
-        }
         let sharer = core.params().sharing.clone().map(|params| Sharer::new(&params, &backend));
         let sharer = sharer.transpose();
         let (stop_sharing, stopped) = watch::channel(false);
@@ -297,9 +321,7 @@ impl Server {
         };
         let learned_workers = LearnedWorkers::of(&self.begun, core.params());
         let learned = LearnedStore::new(&core, self.begun, learned_workers.clone());
-        if let Some(mut learned) = learned.clone() {
-            background.spawn(async move { learned.keep().await });
-        }
+        let mut keeping = Keeping::begin(lines, learned);
         // Visitors come for what takes most requests. A pool of some routes that is down, or up alone,
         // is no reason to stop the line, or to move it.
         let application = backend.upstream(PoolId(0));
@@ -366,7 +388,7 @@ impl Server {
         let mut accepting = JoinSet::new();
         let acceptor = |certificate| {
             let connections = Arc::clone(&self.connections);
-            Acceptor::new(Arc::clone(&self.gateway), certificate, connections, draining.clone())
+            Acceptor::new(Arc::clone(&self.gateway), certificate, connections, accepting_told.clone())
         };
         if let Some(listener) = self.plain {
             accepting.spawn(acceptor(None).run(listener));
@@ -377,20 +399,50 @@ impl Server {
             accepting.spawn(acceptor(Some(certificate)).run(listener));
         }
 
-        shutdown.await;
-        tracing::info!(
-            "draining: no new connections or newcomers; waiting for requests and connections to finish"
-        );
-        backend.keeper.drain();
-        drain.send_replace(true);
-        while accepting.join_next().await.is_some() {}
-        self.connections.end();
+        let mut shutdown = pin!(shutdown);
+        let is_handed_over = loop {
+            let asked = tokio::select! {
+                biased;
+                () = &mut shutdown => break false,
+                Some(asked) = handovers.recv() => asked,
+            };
+            let parts = handover::Parts {
+                keeper: &backend.keeper,
+                recording: core.params().record.as_ref(),
+                accepting: &accepting_tell,
+                connections: &self.connections,
+                application,
+                keeping: &mut keeping,
+            };
+            if parts.hand_over(asked).await {
+                break true;
+            }
+        };
         let drain_max = self.gateway.core().params().timeouts.drain;
-        let closed = tokio::time::timeout(drain_max, self.connections.gone()).await;
+        let since = Instant::now();
+        if is_handed_over {
+            tracing::info!(
+                "draining: another process has taken over; waiting for requests and connections to finish"
+            );
+            handover::last_call(&self.connections, drain_max).await;
+        } else {
+            tracing::info!(
+                "draining: no new connections or newcomers; waiting for requests and connections to finish"
+            );
+            backend.keeper.drain();
+            accepting_tell.send_replace(Accepting::Ended);
+            while accepting.join_next().await.is_some() {}
+            // Whoever drains for too long is killed, and then nothing is lost.
+            keeping.finish().await;
+        }
+        self.connections.tell(CloseRequest::End);
+        let left = drain_max.saturating_sub(since.elapsed());
+        let closed = tokio::time::timeout(left, self.connections.gone()).await;
         if closed.is_err() {
             let left = backend.telemetry.view(Duration::ZERO, 0, backend.keeper.snapshot()).connections_open;
             tracing::warn!(connections = left, "timeouts.drain is over; closing the remaining connections");
         }
+        accepting.shutdown().await;
         background.shutdown().await;
         stop_sharing.send_replace(true);
         if let Some(sharing) = sharing {
@@ -399,11 +451,8 @@ impl Server {
         drop(end_upstreams);
         // They end once the workers of their pools have.
         while upstreams.join_next().await.is_some() {}
-        if let Some(mut lines) = lines {
-            lines.write_exactly().await;
-        }
-        if let Some(mut learned) = learned {
-            learned.write().await;
+        if !is_handed_over {
+            keeping.finish().await;
         }
         let keeper = Arc::clone(&backend.keeper);
         // It waits for the disk. Should it panic, there is nothing left to do here.
@@ -471,6 +520,12 @@ impl Observer {
         self.backend().upstream(PoolId(0)).load_report_counts()
     }
 
+    /// Returns how often the gate was called because it was time to: it stands still only if the gate
+    /// does.
+    pub fn ticks(&self) -> u64 {
+        self.backend().keeper.ticks()
+    }
+
     /// Returns whether requests can be served: some node is thought to be well.
     pub fn is_ready(&self) -> bool {
         self.backend().is_up()
@@ -509,39 +564,4 @@ fn leases<'a>(keys: Keys, life: u32, names: impl Iterator<Item = &'a str>) -> Re
             "session kinds {one:?} and {other:?} cannot be told apart in leases; rename one"
         ))
     })
-}
-
-fn listen(address: SocketAddr, backlog: u32) -> Result<TcpListener, StartError> {
-    let open = || {
-        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-        // A port whose last owner has just gone is free for us; one in use is not.
-        socket.set_reuse_address(true)?;
-        // Connections inherit these from their listener, which saves four system calls for each.
-        socket.set_tcp_nodelay(true)?;
-        let probes =
-            TcpKeepalive::new().with_time(PROBE_AFTER).with_interval(PROBE_EVERY).with_retries(PROBES);
-        socket.set_tcp_keepalive(&probes)?;
-        socket.set_nonblocking(true)?;
-        socket.bind(&address.into())?;
-        socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
-        TcpListener::from_std(socket.into())
-    };
-    open().map_err(|error| StartError::Listen(address, error))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use socket2::SockRef;
-
-    #[tokio::test]
-    async fn a_client_that_takes_little_at_a_time_is_not_cut_off_by_the_kernel() {
-        let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0)), 8).unwrap();
-        let connecting = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (accepted, _) = listener.accept().await.unwrap();
-        let socket = SockRef::from(&accepted);
-        assert_eq!(socket.tcp_user_timeout().unwrap(), None);
-        assert!(socket.keepalive().unwrap(), "one that has vanished is found out all the same");
-        drop(connecting);
-    }
 }

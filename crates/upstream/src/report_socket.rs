@@ -4,6 +4,7 @@
 use http::HeaderMap;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -14,6 +15,7 @@ use suimon_agent::keyring::Keyring;
 use suimon_agent::orca::{HEADER, HEADER_BIN, OrcaReport};
 use suimon_model::Instant;
 use tokio::net::UdpSocket;
+use tokio::sync::watch;
 
 /// Of one reason for refusals only one is logged in this time.
 const LOGGED_EVERY: Duration = Duration::from_secs(60);
@@ -26,6 +28,8 @@ const ACCEPTED: &str = "accepted";
 pub(super) struct Receiver {
     socket: UdpSocket,
     keys: Keyring,
+    /// Whether what comes is left in the socket.
+    paused: watch::Sender<bool>,
     heard: Mutex<Heard>,
 }
 
@@ -58,13 +62,26 @@ pub struct LoadReportCounts {
 }
 
 impl Receiver {
-    /// Returns one with a socket at `address`, which knows no node yet. Must be called inside the
-    /// runtime.
-    pub(super) fn open(address: SocketAddr, keys: Keyring, clock_skew_max: Duration) -> io::Result<Self> {
-        let socket = std::net::UdpSocket::bind(address)?;
+    /// Returns one that reads this socket and knows no node yet. Must be called inside the runtime.
+    pub(super) fn new(
+        socket: std::net::UdpSocket,
+        keys: Keyring,
+        clock_skew_max: Duration,
+    ) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         let heard = Heard { book: Book::new(clock_skew_max), loads: Vec::new(), logged: Default::default() };
-        Ok(Receiver { socket: UdpSocket::from_std(socket)?, keys, heard: Mutex::new(heard) })
+        let paused = watch::Sender::new(false);
+        Ok(Receiver { socket: UdpSocket::from_std(socket)?, keys, paused, heard: Mutex::new(heard) })
+    }
+
+    /// Returns the socket, for another process.
+    pub(super) fn socket(&self) -> io::Result<std::net::UdpSocket> {
+        self.socket.as_fd().try_clone_to_owned().map(Into::into)
+    }
+
+    /// Leaves what comes in the socket, or takes it again.
+    pub(super) fn pause(&self, is_paused: bool) {
+        self.paused.send_replace(is_paused);
     }
 
     /// Returns its address, with the port that it really has.
@@ -90,8 +107,16 @@ impl Receiver {
     pub(super) async fn next(&self, now: impl Fn() -> Instant) -> Accepted {
         // One byte more than a datagram has, so that longer ones are not taken for one.
         let mut bytes = [0; DATAGRAM_MAX + 1];
+        let mut paused = self.paused.subscribe();
         loop {
-            match self.socket.recv_from(&mut bytes).await {
+            // The sender is ours.
+            let _ = paused.wait_for(|paused| !paused).await;
+            let received = tokio::select! {
+                biased;
+                _ = paused.wait_for(|paused| *paused) => continue,
+                received = self.socket.recv_from(&mut bytes) => received,
+            };
+            match received {
                 Ok((length, from)) => {
                     if let Some(believed) = self.take(now(), &bytes[..length], from) {
                         return believed;

@@ -27,8 +27,20 @@ impl Upstream {
     /// # Errors
     /// If the address cannot be had.
     pub fn listen_for_reports(&self, address: SocketAddr, keys: Keyring) -> io::Result<SocketAddr> {
+        self.listen_for_reports_by(std::net::UdpSocket::bind(address)?, keys)
+    }
+
+    /// As [`Upstream::listen_for_reports`], by a socket that is open already.
+    ///
+    /// # Errors
+    /// If the runtime does not take it.
+    pub fn listen_for_reports_by(
+        &self,
+        socket: std::net::UdpSocket,
+        keys: Keyring,
+    ) -> io::Result<SocketAddr> {
         let clock_skew_max = self.shared.params.load_reports.clock_skew_max;
-        let receiver = Receiver::open(address, keys, clock_skew_max)?;
+        let receiver = Receiver::new(socket, keys, clock_skew_max)?;
         let address = receiver.address()?;
         // Nodes come and go under this lock.
         let _fleet = self.shared.fleet();
@@ -43,6 +55,21 @@ impl Upstream {
     /// Returns the address at which load reports are taken, if they are.
     pub fn reports_address(&self) -> Option<SocketAddr> {
         self.shared.reports.get().and_then(|receiver| receiver.address().ok())
+    }
+
+    /// Returns the socket for load reports, if there is one, for another process that is to read it.
+    ///
+    /// # Errors
+    /// In the result: descriptors have run out.
+    pub fn reports_socket(&self) -> Option<io::Result<std::net::UdpSocket>> {
+        self.shared.reports.get().map(Receiver::socket)
+    }
+
+    /// Leaves load reports in their socket, where another process reads it, or takes them again.
+    pub fn pause_reports(&self, is_paused: bool) {
+        if let Some(receiver) = self.shared.reports.get() {
+            receiver.pause(is_paused);
+        }
     }
 
     /// Returns how many load reports came, by what became of them.

@@ -1,7 +1,7 @@
 //! A request and the waiting room: what it has to do with the line, and what is answered where it
 //! waits.
 
-use super::not_admitted::NotAdmitted;
+use super::not_admitted::{DISCARD_TIME_MAX, LOST_BYTES_MAX, NotAdmitted, ask_again};
 use super::{ClientGone, Core, RequestContext};
 use crate::gatekeeper::{Arrived, SessionLookup};
 use crate::wall_clock::now_unix;
@@ -18,9 +18,6 @@ use suimon_waiting_room::{
     self as waiting_room, At, Form, LineClaim, LineOpening, SubmittedForm, WaitingRoom,
 };
 
-/// How much is read, and for how long, of a sent body that is not kept.
-const LOST_BYTES_MAX: usize = 1 << 20;
-const DISCARD_TIME_MAX: Duration = Duration::from_secs(5);
 /// The longest form that the waiting page keeps, bytes.
 const FORM_BYTES_MAX: usize = 16 << 10;
 
@@ -128,6 +125,10 @@ impl Core {
                 &waiting_room::InternalRequest { parts, ticket, drawn: &drawn, body, client, at },
             ));
         }
+        if self.keeper.is_handed_over() {
+            // The line goes on elsewhere.
+            return Ok(ask_again(connection, parts));
+        }
         self.telemetry.note_poll(ticket.map(|ticket| ticket.kind).or(kind));
         if ticket.is_some_and(|ticket| waiting_room.asks_too_early(&ticket, at.now)) {
             return Ok(WaitingRoom::too_early());
@@ -190,6 +191,9 @@ impl Core {
         };
         let waits = match answer {
             Err(NotAdmitted::InLine(waits)) => waits,
+            Err(NotAdmitted::Refused(refusal, _)) if self.is_elsewhere(&refusal, context) => {
+                return Ok(ask_again(connection, parts));
+            }
             Err(NotAdmitted::Refused(refusal, waited)) => {
                 return Ok(context.error_format.refused(&refusal, waited, &self.pages));
             }

@@ -3,14 +3,21 @@
 use super::{ClientGone, Core, RequestContext};
 use crate::error_response;
 use crate::request_record::RequestOutcome;
-use http::{Response, request};
+use http::header::{CACHE_CONTROL, HeaderValue, LOCATION};
+use http::uri::PathAndQuery;
+use http::{Response, StatusCode, request};
 use std::time::Duration;
 use suimon_downstream::answer_body::ResponseBody;
 use suimon_downstream::connection::Connection;
+use suimon_downstream::connections::CloseRequest;
 use suimon_downstream::request_body::{BodyFault, RequestBody};
 use suimon_gate::{InLine, Refusal};
 use suimon_message::validate::RequestFault;
 use suimon_model::{KindId, Reason};
+
+/// How much is read, and for how long, of a sent body that is not kept.
+pub(super) const LOST_BYTES_MAX: usize = 1 << 20;
+pub(super) const DISCARD_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// Why a request got no slot.
 pub(super) enum NotAdmitted {
@@ -56,20 +63,49 @@ impl NotAdmitted {
     }
 }
 
+/// Returns the answer to a request that another process takes, at the same address and by another
+/// connection.
+pub(super) fn ask_again(connection: &Connection, parts: &request::Parts) -> Response<String> {
+    connection.standing().tell(CloseRequest::AfterNext);
+    let path = parts.uri.path_and_query().map_or("/", PathAndQuery::as_str);
+    // What begins with two slashes, or what browsers take for that, would name another host.
+    let names_host = path.starts_with("//") || path.starts_with("/\\");
+    let location = format!("{}{path}", if names_host { "/." } else { "" });
+    let mut response = Response::new(String::new());
+    *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
+    let headers = response.headers_mut();
+    // What is no value of a header came from nowhere but a header.
+    headers.insert(LOCATION, HeaderValue::try_from(location).unwrap_or(HeaderValue::from_static("/")));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
 impl Core {
+    /// Returns whether a request was refused because another process takes newcomers now. One of gRPC,
+    /// or for a WebSocket, follows no redirect: it is told to come back.
+    pub(super) fn is_elsewhere(&self, refusal: &Refusal, context: &RequestContext) -> bool {
+        let follows = !context.error_format.is_grpc && !context.tunnel;
+        refusal.reason == Reason::ShuttingDown && follows && self.keeper.is_handed_over()
+    }
+
     /// Answers a request that is not admitted.
     pub(super) async fn send_away(
         &self,
         why: NotAdmitted,
         connection: &Connection,
         parts: &request::Parts,
-        body: RequestBody,
+        mut body: RequestBody,
         context: &RequestContext,
     ) -> Result<Response<ResponseBody>, ClientGone> {
         let waiting_room = || self.waiting_room.as_ref().expect("no kind has a line without a room");
         let (outcome, reason, waited) = why.told();
         context.ends(outcome, reason, waited);
         let answer = match why {
+            NotAdmitted::Refused(refusal, _) if self.is_elsewhere(&refusal, context) => {
+                // A client that is cut off while it sends reads no answer.
+                let _ = tokio::time::timeout(DISCARD_TIME_MAX, body.drain(LOST_BYTES_MAX)).await;
+                ask_again(connection, parts)
+            }
             NotAdmitted::Refused(refusal, waited) => {
                 context.error_format.refused(&refusal, waited, &self.pages)
             }
