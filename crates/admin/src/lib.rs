@@ -83,7 +83,7 @@ pub use services::ServiceState;
 pub use sharing::SharingState;
 pub use state::{
     DecisionState, KindState, Percentiles, Rates, RecalledState, Refusals, RouteState, State, Totals,
-    WaitState,
+    WaitState, verdict_now,
 };
 pub use tls::{Tls, TlsFiles, TlsInUse};
 pub use verdict::Verdict;

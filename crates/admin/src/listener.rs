@@ -11,6 +11,7 @@ use axum::serve::{IncomingStream, Listener};
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 use std::pin::Pin;
@@ -64,6 +65,15 @@ impl AdminListener {
     /// Returns one that speaks TLS.
     pub fn with_tls(listener: TcpListener, tls: Arc<Tls>) -> Self {
         AdminListener(Way::Tls { listener, tls, handshakes: JoinSet::new() })
+    }
+
+    /// Returns another descriptor of its socket, to be handed to another process; `None` for a Unix
+    /// socket, whose place in the file system is its own.
+    pub fn descriptor(&self) -> Option<OwnedFd> {
+        match &self.0 {
+            Way::Tcp(listener) | Way::Tls { listener, .. } => listener.as_fd().try_clone_to_owned().ok(),
+            Way::Unix(_) => None,
+        }
     }
 
     /// Returns one on a Unix socket, which its owner and group may open. One that an earlier process

@@ -427,6 +427,11 @@ impl State {
     }
 }
 
+/// Returns the verdict of this moment, as far as it needs no earlier one.
+pub fn verdict_now(source: &dyn Source) -> Verdict {
+    verdict_of(source, &source.view(), &Windows::default())
+}
+
 /// Returns the state now.
 pub(crate) fn verdict_of(source: &dyn Source, view: &View, windows: &Windows) -> Verdict {
     let kinds = kinds(source, view, windows);

@@ -3,17 +3,23 @@
 mod access_log;
 pub(crate) mod admin;
 mod descriptors;
+mod given;
 mod kubernetes;
 pub(crate) mod logging;
+mod notify;
 mod otlp;
 mod reload;
+mod role;
 pub(crate) mod state_files;
+mod takeover;
 mod telemetry;
 
 use crate::args::Serve;
 use crate::exit::Exit;
 use crate::{interrupt, summary};
 use admin::Credentials;
+use given::Given;
+use notify::Notifier;
 use reload::Adopter;
 use serde_json::json;
 use std::io::{self, IsTerminal, Write};
@@ -31,9 +37,11 @@ use suimon_proxy::{LoadReportCounts, UpstreamNodeView};
 use suimon_proxy::{NodesReport, PoolCommand, PoolError, PoolReport};
 use suimon_proxy::{Override, OverrideError, OverrideOrder};
 use suimon_settings::{Faults, Settings, StatePath, text_of};
+use takeover::{Predecessor, Successor};
 use telemetry::Told;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 
 /// How long a node may take to accept a connection at the start before a warning.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
@@ -64,10 +72,21 @@ pub(crate) fn run(args: &Serve) -> Exit {
         }
     };
     interrupt::listen();
+    let notifier = Notifier::from_environment();
+    let named = settings.proxy.listen.plain;
+    let given = match given::take(&mut settings) {
+        Ok(given) => given,
+        Err(why) => {
+            eprintln!("{why}");
+            return Exit::Usage;
+        }
+    };
     descriptors::raise(settings.proxy.limits.connections);
     settings.proxy.lease.keys_file = state_files::keys(&settings.lease_keys);
     let listen = &settings.proxy.listen;
-    let address = listen.plain.or(listen.tls.as_ref().map(|tls| tls.address));
+    // A port that the system chooses has no files, whoever has opened it.
+    let plain = if named.is_some_and(|named| named.port() == 0) { named } else { listen.plain };
+    let address = plain.or(listen.tls.as_ref().map(|tls| tls.address));
     let port = address.map_or(0, |address| address.port());
     settings.proxy.waiting_room.state_file = state_files::line(&settings.waiting_room_state, port);
     settings.proxy.learned_file = state_files::learned(&settings.learned_state, address);
@@ -78,9 +97,11 @@ pub(crate) fn run(args: &Serve) -> Exit {
             return Exit::Failed;
         }
     };
-    let adopter =
-        |observer, credentials, told| Adopter::new(args.clone(), text, observer, log, credentials, told);
-    let exit = runtime.block_on(serve(settings, adopter, args.watch_config));
+    let adopter = |observer, credentials, told| {
+        Adopter::new(args.clone(), text, observer, log, credentials, told, notifier.clone())
+    };
+    let refused = takeover::refusal(&settings, args.config.as_deref());
+    let exit = runtime.block_on(serve(settings, given, refused, &notifier, adopter, args.watch_config));
     // The drain is over, and what it left was cut off, so nothing remains to wait for.
     runtime.shutdown_background();
     exit
@@ -165,9 +186,14 @@ fn log(args: &Serve, settings: &Settings) -> Result<logging::Handle, String> {
 
 async fn serve(
     mut settings: Settings,
+    mut given: Given,
+    refused: Option<&'static str>,
+    notifier: &Notifier,
     adopter: impl FnOnce(Observer, Credentials, Arc<Told>) -> Adopter,
     watches_config: bool,
 ) -> Exit {
+    // Until it is listened for, the signal would end the process.
+    let told_to_hand_over = signal(SignalKind::user_defined2());
     if let Err(why) = kubernetes::check(settings.proxy.nodes.as_ref()).await {
         eprintln!("{why}");
         return Exit::Usage;
@@ -179,14 +205,20 @@ async fn serve(
             return Exit::Usage;
         }
     };
-    let server = match Server::bind(settings.proxy.clone()) {
+    let predecessor = given.predecessor.as_mut();
+    if let Err(why) = predecessor.map_or(Ok(()), |it| prepared(it, &settings)) {
+        eprintln!("{why}");
+        return Exit::Failed;
+    }
+    let takes_over = given.predecessor.is_some();
+    let server = match Server::bind_with(settings.proxy.clone(), given.sockets, takes_over) {
         Ok(server) => server,
         Err(error) => {
             eprintln!("{error}");
             return exit_of(&error);
         }
     };
-    let admin = match credentials.listen(&settings).await {
+    let admin = match credentials.listen(&settings, given.admin).await {
         Ok(admin) => admin,
         Err(why) => {
             eprintln!("{why}");
@@ -221,30 +253,55 @@ async fn serve(
     {
         tokio::spawn(adopter.clone().hear(hangup));
     }
+    if let Some(Err(why)) = given.predecessor.as_mut().map(Predecessor::ready) {
+        eprintln!("{why}");
+        return Exit::Failed;
+    }
     announce(&settings);
     credentials.warn(&settings);
     tokio::spawn(look_at_nodes(settings.proxy.upstream.nodes.clone()));
 
     let draining = Arc::new(AtomicBool::new(false));
+    let gateway = Gateway {
+        observer: server.observer(),
+        draining: Arc::clone(&draining),
+        adopter,
+        told: Arc::clone(&told),
+    };
+    let (handed_over, mut is_handed_over) = watch::channel(false);
+    if let Ok(told) = told_to_hand_over {
+        let admin = admin.as_ref().and_then(|(listener, _)| listener.descriptor());
+        let successor = Successor::new(refused, server.handover(), admin, notifier.clone());
+        tokio::spawn(async move {
+            successor.run(told).await;
+            handed_over.send_replace(true);
+        });
+    }
     if let Some((listener, _)) = admin {
-        let draining = Arc::clone(&draining);
-        let source = Gateway { observer: server.observer(), draining, adopter, told: Arc::clone(&told) };
+        let source = gateway.clone();
         let params = suimon_admin::Params {
             hosts: settings.admin_hosts,
             version: env!("CARGO_PKG_VERSION").to_string(),
             access: Arc::clone(&credentials.access),
         };
         tokio::spawn(async move {
-            // The admin listener answers until the very end, so that operators can watch a drain.
-            if let Err(error) =
-                suimon_admin::serve(listener, params, Arc::new(source), std::future::pending()).await
-            {
+            // The admin listener answers until the very end, so that operators can watch a drain; unless
+            // another process answers there.
+            let ended = async move {
+                if is_handed_over.wait_for(|is| *is).await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            };
+            if let Err(error) = suimon_admin::serve(listener, params, Arc::new(source), ended).await {
                 tracing::error!(%error, "the admin listener has failed; the gateway continues without it");
             }
         });
     }
+    notifier.ready();
+    tokio::spawn(notifier.clone().keep(server.observer(), gateway));
     let told_to_stop = async move {
         interrupt::first().await;
+        notifier.stopping();
         draining.store(true, Relaxed);
     };
     server.run(told_to_stop).await;
@@ -253,7 +310,16 @@ async fn serve(
     Exit::Done
 }
 
+/// Says that what can be checked is right, and waits for the state of the gateway that hands over.
+fn prepared(predecessor: &mut Predecessor, settings: &Settings) -> Result<(), String> {
+    match Server::check(&settings.proxy).into_iter().next() {
+        Some((_, error)) => Err(error.to_string()),
+        None => predecessor.prepared(),
+    }
+}
+
 /// A gateway as the admin listener sees it.
+#[derive(Clone)]
 struct Gateway {
     observer: Observer,
     draining: Arc<AtomicBool>,

@@ -55,17 +55,23 @@ impl Credentials {
     }
 
     /// Returns the listener that the settings name, with the address that it really has, or why there
-    /// is none.
+    /// is none. `given`: it is open already.
     pub(super) async fn listen(
         &self,
         settings: &Settings,
+        given: Option<std::net::TcpListener>,
     ) -> Result<Option<(AdminListener, Option<SocketAddr>)>, String> {
         if let Some(path) = &settings.admin_access.socket {
             let listener = AdminListener::unix(path).map_err(|error| explain_socket(path, &error))?;
             return Ok(Some((listener, None)));
         }
         let Some(address) = settings.admin_listen else { return Ok(None) };
-        let listener = TcpListener::bind(address).await.map_err(|error| explain(address, &error))?;
+        let listener = match given {
+            Some(listener) => adopted(listener).map_err(|error| {
+                format!("the socket for operators that was passed cannot be used: {error}")
+            })?,
+            None => TcpListener::bind(address).await.map_err(|error| explain(address, &error))?,
+        };
         let own = listener.local_addr().ok();
         let listener = match &self.tls {
             None => listener.into(),
@@ -85,6 +91,11 @@ impl Credentials {
             );
         }
     }
+}
+
+fn adopted(listener: std::net::TcpListener) -> io::Result<TcpListener> {
+    listener.set_nonblocking(true)?;
+    TcpListener::from_std(listener)
 }
 
 fn explain(address: SocketAddr, error: &io::Error) -> String {

@@ -2,6 +2,7 @@
 //! changed, or posted to the admin listener. One mutex is around all of it.
 
 use super::admin::Credentials;
+use super::notify::Notifier;
 use super::telemetry::Told;
 use super::{LOG_VARIABLE, logging, settings};
 use crate::args::Serve;
@@ -38,6 +39,7 @@ struct InForce {
     log: logging::Handle,
     credentials: Credentials,
     told: Arc<Told>,
+    notifier: Notifier,
 }
 
 /// Why the settings stay as they are.
@@ -56,11 +58,22 @@ impl Adopter {
         log: logging::Handle,
         credentials: Credentials,
         told: Arc<Told>,
+        notifier: Notifier,
     ) -> Adopter {
         let of_file = text.clone();
         let adopted_at = SystemTime::now();
-        let in_force =
-            InForce { args, text, of_file, adopted_at, failure: None, observer, log, credentials, told };
+        let in_force = InForce {
+            args,
+            text,
+            of_file,
+            adopted_at,
+            failure: None,
+            observer,
+            log,
+            credentials,
+            told,
+            notifier,
+        };
         Adopter(Arc::new(Mutex::new(in_force)))
     }
 
@@ -83,7 +96,10 @@ impl Adopter {
                 );
                 continue;
             };
+            let notifier = self.lock().notifier.clone();
+            notifier.reloading();
             tokio::task::block_in_place(|| self.lock().reload(&path));
+            notifier.ready();
         }
     }
 

@@ -111,6 +111,16 @@ impl Running {
         found.unwrap_or_else(|error| line(&process).unwrap_or_else(|| panic!("{error}")))
     }
 
+    /// Returns the number of the process.
+    pub fn pid(&self) -> u32 {
+        self.process.borrow().pid()
+    }
+
+    /// Returns all that was written to standard error so far, by the process or one that it has started.
+    pub fn complained(&self) -> String {
+        self.process.borrow().complained()
+    }
+
     pub fn signal(&self, signal: Signal) {
         self.process.borrow().signal(signal);
     }

@@ -1,0 +1,314 @@
+//! A new process takes over: no request fails, sessions and places are kept, and where the new one
+//! fails nothing has happened. And what systemd gives and is told.
+
+#![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
+
+mod common;
+
+use common::{Backend, Gateway, LONG, Running, file, get, suimon, until};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread;
+use std::time::Instant;
+use suimon_process::Signal;
+
+/// One gateway after another, of which each has taken over from the one before.
+struct Generations {
+    /// The first.
+    gateway: Gateway,
+    /// The process that is the gateway now.
+    now: u32,
+    /// How much of what they say was read.
+    read: usize,
+}
+
+/// Whatever the test comes to, no process is left.
+impl Drop for Generations {
+    fn drop(&mut self) {
+        kill(self.now, Signal::KILL);
+    }
+}
+
+fn kill(pid: u32, signal: Signal) {
+    let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
+    // It may have gone.
+    let _ = rustix::process::kill_process(pid, signal);
+}
+
+impl Generations {
+    fn start(args: &[&str]) -> Generations {
+        let mut all = vec!["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
+        all.extend(args);
+        Generations::of(suimon(&all))
+    }
+
+    fn of(command: Command) -> Generations {
+        let gateway = Gateway::of(command);
+        let now = gateway.process.pid();
+        Generations { gateway, now, read: 0 }
+    }
+
+    fn asks(&self) {
+        kill(self.now, Signal::USR2);
+    }
+
+    /// Returns the next line with this text, of whichever process.
+    fn wait_err(&mut self, what: &str) -> String {
+        let mut found = None;
+        until(what, || {
+            let said = self.gateway.process.complained();
+            let mut at = self.read;
+            for line in said[at..].split_inclusive('\n').filter(|line| line.ends_with('\n')) {
+                at += line.len();
+                if line.contains(what) {
+                    self.read = at;
+                    found = Some(line.trim_end().to_owned());
+                    return true;
+                }
+            }
+            false
+        });
+        found.unwrap()
+    }
+
+    /// Has a new process take over, and returns its number.
+    fn take_over(&mut self) -> u32 {
+        self.asks();
+        let said = self.wait_err("takeover: process ");
+        let pid = said.split("process ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+        std::mem::replace(&mut self.now, pid)
+    }
+
+    /// Ends the last one as an operator would.
+    fn finish(self) {
+        kill(self.now, Signal::TERM);
+        until("the last process ends", || !common::runs(self.now));
+    }
+}
+
+/// What a client has got.
+#[derive(Default)]
+struct Counts {
+    served: AtomicU64,
+    failed: AtomicU64,
+}
+
+/// Asks for a page again and again, each time by a new connection or by the same one as long as it
+/// lives, and follows a redirect as browsers do.
+fn client(address: SocketAddr, keeps: bool, ends: &AtomicBool, counts: &Counts) {
+    let mut kept: Option<BufReader<TcpStream>> = None;
+    while !ends.load(Relaxed) {
+        match ask(address, keeps, &mut kept) {
+            Ok(200) => _ = counts.served.fetch_add(1, Relaxed),
+            Ok(307) => {}
+            other => {
+                eprintln!("{other:?}");
+                counts.failed.fetch_add(1, Relaxed);
+            }
+        }
+    }
+}
+
+fn ask(address: SocketAddr, keeps: bool, kept: &mut Option<BufReader<TcpStream>>) -> std::io::Result<u16> {
+    let mut stream = match kept.take() {
+        Some(stream) => stream,
+        None => BufReader::new(TcpStream::connect(address)?),
+    };
+    stream.get_mut().set_read_timeout(Some(LONG))?;
+    let connection = if keeps { "keep-alive" } else { "close" };
+    write!(stream.get_mut(), "GET /page HTTP/1.1\r\nHost: shop.example\r\nConnection: {connection}\r\n\r\n")?;
+    let (mut status, mut length, mut closes, mut line) = (0, 0, !keeps, String::new());
+    while line != "\r\n" {
+        line.clear();
+        if stream.read_line(&mut line)? == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        let words = line.to_ascii_lowercase();
+        if words.starts_with("http/1.1 ") {
+            status = words[9..12].parse().unwrap();
+        }
+        if let Some(bytes) = words.strip_prefix("content-length: ") {
+            length = bytes.trim().parse().unwrap();
+        }
+        closes |= words.starts_with("connection: close");
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body)?;
+    *kept = (!closes).then_some(stream);
+    Ok(status)
+}
+
+#[test]
+fn a_new_process_takes_over_under_load_and_no_request_fails() {
+    let backend = Backend::start();
+    let mut generations = Generations::start(&["--to", &backend.url()]);
+    let (address, admin) = (generations.gateway.clients, generations.gateway.admin);
+    let (ends, counts) = (Arc::new(AtomicBool::new(false)), Arc::new(Counts::default()));
+    let clients: Vec<_> = (0..6)
+        .map(|index| {
+            let (ends, counts) = (Arc::clone(&ends), Arc::clone(&counts));
+            thread::spawn(move || client(address, index % 2 == 0, &ends, &counts))
+        })
+        .collect();
+    let first = generations.now;
+    for _ in 0..4 {
+        let before = counts.served.load(Relaxed);
+        until("requests are served", || counts.served.load(Relaxed) > before + 50);
+        generations.take_over();
+        assert_eq!(get(admin, "/healthz").0, 200);
+    }
+    let before = counts.served.load(Relaxed);
+    until("requests are served", || counts.served.load(Relaxed) > before + 50);
+    ends.store(true, Relaxed);
+    clients.into_iter().for_each(|client| client.join().unwrap());
+    assert_eq!(counts.failed.load(Relaxed), 0, "of {}", counts.served.load(Relaxed));
+    until("the first ends by itself, once nothing is under way", || !common::runs(first));
+    generations.finish();
+}
+
+#[test]
+fn what_is_under_way_is_answered_by_the_old_process() {
+    let backend = Backend::start();
+    let mut generations = Generations::start(&["--to", &backend.url()]);
+    let address = generations.gateway.clients;
+    let held = thread::spawn(move || get(address, "/held"));
+    backend.wait_for("/held");
+    let old = generations.take_over();
+    assert_eq!(get(address, "/").0, 200, "the new one serves");
+    assert!(common::runs(old), "the old one waits for what it has");
+    backend.let_go();
+    assert_eq!(held.join().unwrap().0, 200);
+    until("the old one ends", || !common::runs(old));
+    generations.finish();
+}
+
+#[test]
+fn a_new_process_that_cannot_start_leaves_the_old_one_as_it_was() {
+    let (folder, backend) = (tempfile::tempdir().unwrap(), Backend::start());
+    let state = folder.path().join("learned.json");
+    let good = format!("[learned]\nstate = \"{}\"\n", state.display());
+    let settings = file(&folder, "suimon.toml", &good);
+    let mut generations = Generations::start(&["--to", &backend.url(), "--config", &settings]);
+    let (clients, first) = (generations.gateway.clients, generations.now);
+    for (bad, why) in [
+        ("[gate]\nnonsense = 1\n", "has ended"),
+        ("[listen]\ntls = { address = \"127.0.0.1:0\", cert = \"/none\", key = \"/none\" }\n", "has ended"),
+    ] {
+        std::fs::write(&settings, bad).unwrap();
+        generations.asks();
+        let said = generations.wait_err("the takeover has failed");
+        assert!(said.contains("this process goes on") && said.contains(why), "{said}");
+        assert_eq!(get(clients, "/").0, 200);
+    }
+    std::fs::write(&settings, good).unwrap();
+    assert_eq!(generations.take_over(), first, "it was the first all the time");
+    assert_eq!(get(clients, "/").0, 200);
+    generations.finish();
+}
+
+/// Starts a command as systemd does: with these sockets, and their names.
+fn activated(command: &Command, sockets: Vec<OwnedFd>, names: &str) -> Command {
+    // Only the process itself knows its number.
+    // Other shells know no descriptor of two digits.
+    let mut shell = Command::new("bash");
+    let count = sockets.len();
+    let moves: String = sockets
+        .iter()
+        .enumerate()
+        .map(|(index, socket)| format!(" {}<&{}", index + 3, suimon_process::inherited::number_of(socket)))
+        .collect();
+    let script = format!(
+        "LISTEN_PID=$$ LISTEN_FDS={count} LISTEN_FDNAMES={names}; export LISTEN_PID LISTEN_FDS LISTEN_FDNAMES; exec \"$@\"{moves}"
+    );
+    shell.args(["-c", &script, "sh"]).arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    suimon_process::inherited::hand_down(&mut shell, sockets);
+    shell
+}
+
+#[test]
+fn sockets_that_systemd_has_opened_are_used_by_name_or_address() {
+    let backend = Backend::start();
+    let listeners: Vec<TcpListener> = (0..2).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    let at: Vec<SocketAddr> = listeners.iter().map(|it| it.local_addr().unwrap()).collect();
+    let early = thread::spawn({
+        let address = at[0];
+        move || get(address, "/")
+    });
+    let sockets = || listeners.iter().map(|it| it.try_clone().unwrap().into()).collect();
+    let named = suimon(&["serve", "--to", &backend.url()]);
+    let gateway = Gateway::of(activated(&named, sockets(), "http:admin"));
+    assert_eq!((gateway.clients, gateway.admin), (at[0], at[1]));
+    assert_eq!(early.join().unwrap().0, 200, "it waited in the socket until the gateway was there");
+    assert_eq!(get(at[1], "/healthz").0, 200);
+    gateway.process.finish();
+
+    let (listen, admin) = (at[0].to_string(), at[1].to_string());
+    let addressed = suimon(&["serve", "--to", &backend.url(), "--listen", &listen, "--admin", &admin]);
+    let gateway = Gateway::of(activated(&addressed, sockets(), "suimon.socket:suimon.socket"));
+    assert_eq!((gateway.clients, gateway.admin), (at[0], at[1]));
+    assert_eq!(get(at[0], "/").0, 200);
+    // The sockets stay open in between: nobody is refused.
+    gateway.process.finish();
+    let waits = thread::spawn({
+        let address = at[0];
+        move || get(address, "/")
+    });
+    let gateway = Gateway::of(activated(&addressed, sockets(), "suimon.socket:suimon.socket"));
+    assert_eq!(waits.join().unwrap().0, 200);
+    gateway.process.finish();
+
+    let useless = suimon(&["serve", "--to", &backend.url(), "--listen", "127.0.0.1:0", "--admin", "off"]);
+    let refused = common::Ran::from(activated(&useless, sockets(), "suimon.socket").output().unwrap());
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.err.contains("is for nothing here"), "{refused:?}");
+}
+
+#[test]
+fn systemd_is_told_of_the_start_a_reload_a_takeover_and_the_end() {
+    let (folder, backend) = (tempfile::tempdir().unwrap(), Backend::start());
+    let path = folder.path().join("notify");
+    let heard = UnixDatagram::bind(&path).unwrap();
+    heard.set_read_timeout(Some(LONG)).unwrap();
+    let settings = file(&folder, "suimon.toml", "[learned]\nstate = \"none\"\n");
+    let args = ["serve", "--listen", "127.0.0.1:0", "--admin", "off", "--to"];
+    let url = backend.url();
+    let mut command = suimon(&[&args[..], &[url.as_str(), "--config", settings.as_str()]].concat());
+    command.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "1000000");
+    let process = Running::of(command);
+    let began = Instant::now();
+    let until_told = |what: &str| loop {
+        assert!(began.elapsed() < 4 * LONG, "{what} is never told");
+        let mut bytes = [0; 4096];
+        let length = heard.recv(&mut bytes).unwrap();
+        let text = String::from_utf8_lossy(&bytes[..length]).into_owned();
+        if let Some(line) = text.lines().find(|line| line.starts_with(what)) {
+            return line.to_owned();
+        }
+    };
+    until_told("READY=1");
+    until_told("WATCHDOG=1");
+    process.signal(Signal::HUP);
+    until_told("RELOADING=1");
+    until_told("READY=1");
+    process.signal(Signal::USR2);
+    let told = until_told("MAINPID=");
+    let pid: u32 = told["MAINPID=".len()..].parse().unwrap();
+    until_told("READY=1");
+    until_told("STATUS=");
+    until_told("WATCHDOG=1");
+    kill(pid, Signal::TERM);
+    until_told("STOPPING=1");
+    assert_eq!(process.end().code(), Some(0));
+    until("the new one ends", || !common::runs(pid));
+}
