@@ -3,6 +3,7 @@
 mod access_log;
 pub(crate) mod admin;
 mod descriptors;
+mod drain;
 mod given;
 mod kubernetes;
 pub(crate) mod logging;
@@ -18,6 +19,7 @@ use crate::args::Serve;
 use crate::exit::Exit;
 use crate::{interrupt, summary};
 use admin::Credentials;
+use drain::Surroundings;
 use given::Given;
 use notify::Notifier;
 use reload::Adopter;
@@ -71,6 +73,7 @@ pub(crate) fn run(args: &Serve) -> Exit {
             return Exit::Usage;
         }
     };
+    drain::tell(&settings, Surroundings::here());
     interrupt::listen();
     let notifier = Notifier::from_environment();
     let named = settings.proxy.listen.plain;
@@ -155,6 +158,7 @@ fn settings(args: &Serve, file: Option<(&str, &str)>) -> Result<Settings, Faults
     if args.record_bytes_max.is_some() && settings.proxy.record.is_none() {
         faults.other("--record-bytes-max: needs a recording; name its file with --record or record.file");
     }
+    drain::choose(&mut settings, Surroundings::here());
     settings.check_addresses(&mut faults);
     state_files::check(&settings, &mut faults);
     faults.into_result(settings)

@@ -52,6 +52,8 @@ pub struct Settings {
     pub log_filter: String,
     /// What is told of requests.
     pub telemetry: suimon_params::Telemetry,
+    /// Whether `timeouts.drain` is said; else it is for whoever starts the gateway to choose.
+    pub has_drain: bool,
 }
 
 /// Where something is kept that outlives the process.
@@ -131,6 +133,7 @@ pub(crate) fn check(table: &toml::Table) -> (Settings, Faults) {
         record_bytes_max: sections.once("record").count("bytes_max"),
         log_filter: sections.once("log").text("filter").to_string(),
         telemetry: crate::telemetry::telemetry(&sections, &mut faults),
+        has_drain: sections.once("timeouts").given_time("drain").is_some(),
     };
     check_addresses(&settings, &mut faults);
     (settings, faults)
@@ -306,7 +309,7 @@ fn timeouts(values: &Values) -> Timeouts {
         keep_alive: values.time("keep_alive"),
         tunnel_idle: values.time("tunnel_idle"),
         handshake: values.time("handshake"),
-        drain: values.time("drain"),
+        drain: values.given_time("drain").unwrap_or(Timeouts::default().drain),
         disconnect_watch_after: values.time("disconnect_watch_after"),
         h2_ping: values.time("h2_ping"),
     }
