@@ -62,7 +62,7 @@ pub(super) const TIMEOUTS: Section = Section {
         key(
             "drain",
             Time(0, DAY),
-            Unset { means: "70 s; in Kubernetes 25 s, in another container 9 s", example: "\"70s\"" },
+            Unset { means: "70 s; in Kubernetes 25 s, in another container 9 s", example: "\"60s\"" },
             "How long a graceful shutdown waits for requests and connections to finish. Left out, it ends before the gateway is killed: Kubernetes waits for 30 s, Docker for 10 s and systemd for 90 s, unless told otherwise (docs/restarts.md).",
         ),
         key(
