@@ -71,7 +71,8 @@ pub struct Report {
     pub requests: u64,
     /// Requests sent, per second.
     pub requests_per_s: f64,
-    /// Requests sent again because a kept connection turned out to be closed; over the whole run.
+    /// Requests sent again because a kept connection turned out to be closed, or because the server
+    /// has handed over to another process; over the whole run.
     pub reconnects: u64,
     /// Users who did not start because too many were active already (open arrivals); over the whole
     /// run.

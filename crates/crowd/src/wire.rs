@@ -7,7 +7,9 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 
 use bytes::Bytes;
-use http::Request;
+use http::header::LOCATION;
+use http::uri::PathAndQuery;
+use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
@@ -21,6 +23,8 @@ use crate::trouble::Trouble;
 
 /// The most bytes of a body that are kept to look for texts and values in it.
 const KEPT_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// How often a request is sent on at most: the one to which a server hands over is there by then.
+const SENT_ON_MAX: u32 = 3;
 /// The most bytes of a response's head, or of a body read ahead.
 const BUFFER_BYTES_MAX: usize = 64 * 1024;
 
@@ -49,8 +53,9 @@ pub(crate) enum BodyUse {
 /// Sends a request over the kept connection or a new one, which is then kept as long as possible.
 ///
 /// Like a browser, it repeats the request over a new connection if a *kept* one turns out to be
-/// closed before any response arrived: the server may have closed it just then. `reconnects` counts
-/// these repeats.
+/// closed before any response arrived: the server may have closed it just then. And it does so where
+/// it is redirected to where it is, by 307: a server that hands over to another process sends those on
+/// who must ask that one. `reconnects` counts these repeats.
 pub(crate) async fn ask(
     addresses: &Addresses,
     kept: &mut Option<Wire>,
@@ -64,6 +69,7 @@ pub(crate) async fn ask(
         && wire.is_ready().await
     {
         match wire.exchange(request.clone(), body_use).await {
+            Ok(answer) if is_sent_on(&request, &answer) => reconnects.set(reconnects.get() + 1),
             Ok(answer) => {
                 *kept = Some(wire);
                 return Ok(answer);
@@ -74,10 +80,26 @@ pub(crate) async fn ask(
             Err(broken) => return Err(broken.trouble),
         }
     }
+    for _ in 1..SENT_ON_MAX {
+        let mut wire = Wire::open(addresses).await?;
+        let answer = wire.exchange(request.clone(), body_use).await.map_err(|broken| broken.trouble)?;
+        if !is_sent_on(&request, &answer) {
+            *kept = Some(wire);
+            return Ok(answer);
+        }
+        reconnects.set(reconnects.get() + 1);
+    }
     let mut wire = Wire::open(addresses).await?;
     let answer = wire.exchange(request, body_use).await.map_err(|broken| broken.trouble)?;
     *kept = Some(wire);
     Ok(answer)
+}
+
+/// Returns whether a request is to be sent again, by another connection.
+fn is_sent_on(request: &Request<Full<Bytes>>, answer: &Answer) -> bool {
+    let own = request.uri().path_and_query().map(PathAndQuery::as_str);
+    answer.status == StatusCode::TEMPORARY_REDIRECT.as_u16()
+        && answer.headers.get(LOCATION).and_then(|location| location.to_str().ok()) == own
 }
 
 /// Waits for `future`, and meanwhile notices if the server closes the kept connection.
