@@ -218,6 +218,7 @@ fn an_access_log_that_cannot_be_opened_is_told_at_the_start() {
         file(&folder, "suimon.toml", "[log]\naccess = \"json\"\naccess_file = \"/nowhere/access.log\"\n");
     let process = Running::start(&["serve", "--listen", "127.0.0.1:0", "--admin", "off", "--config", &path]);
     let said = process.wait_err("log.access_file");
-    assert!(said.contains("/nowhere/access.log cannot be written"), "{said}");
-    assert_eq!(process.end().code(), Some(1));
+    assert!(said.contains("in a folder that is there; /nowhere is not"), "{said}");
+    assert_eq!(process.end().code(), Some(2));
+    assert_eq!(common::run(&["check", &path]).code, Some(2), "as it is checked");
 }

@@ -47,12 +47,16 @@ impl Account {
         let notes = backend.notes.get()?;
         let sink = Arc::clone(notes.sink.as_ref()?);
         let peer = connection.peer();
-        let trace = |ratio| TraceContext::sample(&parts.headers, peer.is_trusted(), ratio);
+        let sample = |ratio| TraceContext::sample(&parts.headers, peer.is_trusted(), ratio);
+        let trace = notes.trace_ratio.and_then(sample);
+        if notes.traced_only && trace.is_none() {
+            return None;
+        }
         let record = Box::new(RequestRecord {
             arrived,
             total: Duration::ZERO,
             id: error_format.request_id().clone(),
-            trace: notes.trace_ratio.and_then(trace),
+            trace,
             client: peer.client(&parts.headers),
             is_secure: peer.is_secure(&parts.headers),
             method: parts.method.clone(),
@@ -155,7 +159,12 @@ impl Account {
         response.map(|body| body.watched(Box::new(watch)))
     }
 
-    /// Tells the application what the request is called, and of its trace.
+    /// So many bytes went to the client behind the response, by another protocol.
+    pub(crate) fn carried(&self, bytes: u64) {
+        self.note(|record| record.bytes = bytes);
+    }
+
+    /// Tells the application of the request's trace.
     pub(crate) fn write(&self, headers: &mut HeaderMap) {
         if let Some(trace) = self.lock().record.as_ref().and_then(|record| record.trace) {
             trace.write(headers);

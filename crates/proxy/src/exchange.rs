@@ -113,6 +113,11 @@ impl Exchange {
         self
     }
 
+    /// Returns where note is kept of the request, if it is.
+    pub(crate) fn account(&self) -> Option<Arc<Account>> {
+        self.account.clone()
+    }
+
     /// Returns the node that has answered.
     pub(crate) fn node(&self) -> Option<NodeId> {
         if let Phase::Reading(body) = &self.phase { Some(body.node()) } else { None }

@@ -145,7 +145,9 @@ async fn serve_parts(
         if answered.is_err() {
             core.telemetry.note_disconnect_waiting();
         }
-        context.ends(RequestOutcome::WaitingRoom, None, Duration::ZERO);
+        if answered.is_ok() {
+            context.ends(RequestOutcome::WaitingRoom, None, Duration::ZERO);
+        }
         let close =
             close | spares_connection(&connection, parts.version) | is_last(&connection, parts.version);
         return answered.map(|page| {

@@ -17,8 +17,10 @@ pub trait RequestSink: Debug + Send + Sync {
 /// What is noted of requests beside what is counted.
 #[derive(Clone, Debug, Default)]
 pub struct RequestNotes {
-    /// Who is told of each request; `None`: nobody, and requests only get an id.
+    /// Who is told of requests; `None`: nobody, and requests only get an id.
     pub sink: Option<Arc<dyn RequestSink>>,
+    /// Whether only those are told whose spans are taken.
+    pub traced_only: bool,
     /// The share of requests whose spans are taken; `None`: there are no traces.
     pub trace_ratio: Option<f64>,
 }

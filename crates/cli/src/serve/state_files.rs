@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use suimon_identity::keys::{Keys, KeysError};
+use suimon_params::AccessFormat;
 use suimon_settings::{Faults, Settings, StatePath};
 
 /// The key file in the state folder. The other files are named by port or address, so that two
@@ -43,16 +44,19 @@ pub(crate) fn keys_there(kept: &StatePath) -> Option<PathBuf> {
 /// Notes files that settings name but that cannot be written, because the folder is missing or
 /// write-protected. Creates nothing.
 pub(crate) fn check(settings: &Settings, faults: &mut Faults) {
+    let access_file =
+        settings.telemetry.access_file.clone().filter(|_| settings.telemetry.access != AccessFormat::Off);
     let named = |kept: &StatePath| if let StatePath::File(path) = kept { Some(path.clone()) } else { None };
     for (key, path) in [
         ("lease.keys", named(&settings.lease_keys)),
         ("waiting_room.state", named(&settings.waiting_room_state)),
         ("learned.state", named(&settings.learned_state)),
+        ("log.access_file", access_file),
         ("record.file", settings.proxy.record.as_ref().map(|recording| recording.file.clone())),
     ] {
         let Some(path) = path else { continue };
-        // An existing key file is only read.
-        if key == "lease.keys" && path.exists() {
+        // An existing key file is only read, and an existing log is written without a new file.
+        if ["lease.keys", "log.access_file"].contains(&key) && path.exists() && !path.is_dir() {
             continue;
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -49,6 +49,7 @@ impl Told {
         let is_wanted = self.is_any() || settings.request_ids == RequestIds::Always;
         is_wanted.then(|| RequestNotes {
             sink: self.is_any().then(|| Arc::clone(self) as Arc<dyn RequestSink>),
+            traced_only: self.access.is_none(),
             trace_ratio: settings.otlp.as_ref().map(|otlp| otlp.trace_ratio),
         })
     }

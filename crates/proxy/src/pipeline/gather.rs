@@ -66,8 +66,9 @@ impl Core {
         let outcome = outcome_of(head.status);
         match taken {
             Taken::Switched => {
+                let account = exchange.account();
                 if let (Some(body), Some(switch)) = (exchange.release(outcome), switch) {
-                    self.tunnel(connection, switch, body);
+                    self.tunnel(connection, switch, body, account);
                 }
                 ResponseBody::empty()
             }

@@ -2,6 +2,7 @@
 //! sends anything.
 
 use super::Core;
+use crate::account::Account;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use http::request::Parts;
@@ -45,7 +46,13 @@ impl Core {
     /// Carries bytes both ways between a client and the application until one of them closes, or
     /// neither has sent anything for `tunnel_idle`. A shutdown leaves it alone for as long as it
     /// waits at all.
-    pub(super) fn tunnel(&self, connection: &Arc<Connection>, switch: OnUpgrade, body: UpstreamBody) {
+    pub(super) fn tunnel(
+        &self,
+        connection: &Arc<Connection>,
+        switch: OnUpgrade,
+        body: UpstreamBody,
+        account: Option<Arc<Account>>,
+    ) {
         // The connection is in use for as long.
         let busy = connection.begin(Instant::now());
         let counted = self.telemetry.tunnel();
@@ -56,14 +63,18 @@ impl Core {
             let _held = (busy, counted);
             let Some(mut application) = body.into_upgraded() else { return };
             let Ok(client) = switch.await else { return };
-            let carried = AtomicU64::new(0);
-            let mut client = Counted { stream: TokioIo::new(client), carried: &carried, wait: &wait };
+            let (carried, given) = (AtomicU64::new(0), AtomicU64::new(0));
+            let mut client =
+                Counted { stream: TokioIo::new(client), carried: &carried, given: &given, wait: &wait };
             // Both sides are closed when the carrier is dropped.
             tokio::select! {
                 // Broken off is how most of them end.
                 _ = tokio::io::copy_bidirectional(&mut client, &mut application) => {}
                 () = silence(&carried, idle) => {}
                 _ = connection.standing().hears(CloseRequest::Close) => {}
+            }
+            if let Some(account) = account {
+                account.carried(given.load(Relaxed));
             }
         });
     }
@@ -86,6 +97,8 @@ async fn silence(carried: &AtomicU64, limit: Duration) {
 struct Counted<'a, S> {
     stream: S,
     carried: &'a AtomicU64,
+    /// Bytes written to it.
+    given: &'a AtomicU64,
     wait: &'a ClientWait,
 }
 
@@ -111,6 +124,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Counted<'_, S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<'_, S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let count = ready!(Pin::new(&mut self.stream).poll_write(cx, buf))?;
+        self.given.fetch_add(count as u64, Relaxed);
         self.note();
         Poll::Ready(Ok(count))
     }

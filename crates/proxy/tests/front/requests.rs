@@ -38,7 +38,7 @@ impl Kept {
 
 fn noting(params: Params, trace_ratio: Option<f64>) -> (Gateway, Arc<Kept>) {
     let kept = Arc::new(Kept::default());
-    let notes = RequestNotes { sink: Some(kept.clone()), trace_ratio };
+    let notes = RequestNotes { sink: Some(kept.clone()), traced_only: false, trace_ratio };
     (gateway_that_notes(params, Some(notes)), kept)
 }
 
@@ -222,6 +222,12 @@ async fn a_trace_passes_on_unchanged_unless_spans_of_it_are_taken() {
     let told = format!("traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-{:016x}-01\n", trace.application);
     assert!(text.contains(&told) && text.contains("tracestate: a=1,b=2\n"), "{text}");
 
+    let kept = Arc::new(Kept::default());
+    let notes = RequestNotes { sink: Some(kept.clone()), traced_only: true, trace_ratio: Some(0.0) };
+    let untraced = gateway_that_notes(params(app.address), Some(notes));
+    assert!(untraced.ask(get("/head", &headers)).await.text().contains("x-request-id"));
+    assert_eq!(kept.0.lock().unwrap().len(), 0, "nobody wants to be told of it");
+
     let (all, kept) = noting(params(app.address), Some(1.0));
     let text = all.get("/head").await.text();
     let trace = kept.of("/head").await.trace.expect("all are");
@@ -246,4 +252,21 @@ async fn an_answer_that_breaks_off_is_told_as_the_applications_fault() {
     read_until(&mut client, "xxxx").await;
     drop(stream);
     assert_eq!(kept.of("/breaks").await.outcome, RequestOutcome::UpstreamError);
+}
+
+#[tokio::test]
+async fn a_connection_that_switched_is_told_once_it_is_closed() {
+    let app = app().await;
+    let (gateway, kept) = noting(params(app.address), None);
+    let mut stream = connect(gateway.plain).await;
+    let asks = b"GET /ws HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    stream.write_all(asks).await.unwrap();
+    read_until(&mut stream, "welcome").await;
+    stream.write_all(b"echo").await.unwrap();
+    read_until(&mut stream, "echo").await;
+    assert_eq!(kept.0.lock().unwrap().len(), 0);
+    drop(stream);
+    let told = kept.of("/ws").await;
+    assert_eq!(told.status.map(|status| status.as_u16()), Some(101));
+    assert_eq!((told.outcome, told.bytes), (RequestOutcome::Served, "welcomeecho".len() as u64));
 }
