@@ -40,6 +40,7 @@ fn files(root: &Path) -> Result<Vec<(&'static str, String)>, String> {
         ("docs/settings.md", suimon_settings::settings_document()),
         ("docs/reasons.md", reasons()),
         ("docs/metrics.md", suimon_admin::metrics_document()),
+        ("crates/admin/openapi.json", suimon_admin::openapi_document()),
         (RECORDING, with_tags(&recording)?),
     ])
 }

@@ -9,6 +9,7 @@ pub(crate) const CONFIG_TYPE: &str = "application/toml";
 
 /// Where the settings in force are from.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConfigState {
     /// `file`, `posted` (to this listener) or `none`: all is as it is by default, and as the command
     /// line says.
@@ -35,6 +36,7 @@ pub struct Config {
 
 /// What became of settings that were posted.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConfigAnswer {
     /// Whether they are in force now.
     pub adopted: bool,
@@ -50,6 +52,7 @@ pub struct ConfigAnswer {
 
 /// A setting that differs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConfigChange {
     /// Its full name, such as `limits.head_bytes`.
     pub key: String,
@@ -63,6 +66,7 @@ pub struct ConfigChange {
 
 /// Something that is wrong.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConfigFault {
     /// What is wrong, in one sentence.
     pub message: String,

@@ -108,7 +108,7 @@ fn labels_in(exposition: &str) -> BTreeMap<&str, BTreeSet<String>> {
 }
 
 /// A gateway that has one of everything that has a number.
-struct OneOfEverything;
+pub(crate) struct OneOfEverything;
 
 impl Source for OneOfEverything {
     fn view(&self) -> View {

@@ -19,6 +19,7 @@ const EVENT: &str = "state";
 
 /// What an event says.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LiveState {
     /// The state, with the decisions since the last event.
     pub state: State,

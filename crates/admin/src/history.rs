@@ -22,6 +22,7 @@ const MINUTE_S: f64 = 60.0;
 
 /// What is so at one moment, or was on average within a minute. Rates are per second.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sample {
     /// When, seconds since 1970; of a minute, its end.
     pub at: f64,
@@ -51,6 +52,7 @@ pub struct Sample {
 
 /// One route in a sample.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RouteSample {
     /// Its limit; absent: none.
     pub limit: Option<f32>,
@@ -64,6 +66,7 @@ pub struct RouteSample {
 
 /// What `/api/history` answers.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HistoryState {
     /// Seconds from one sample to the next.
     pub step_seconds: f64,

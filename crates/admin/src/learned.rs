@@ -15,6 +15,7 @@ use suimon_proxy::LearnedView;
 
 /// What was learned of the application and its visitors.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Learned {
     /// Version of the gateway.
     pub version: String,
@@ -35,6 +36,7 @@ pub struct Learned {
 
 /// The last think times, a few hundred at most.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LearnedThink {
     /// How many.
     pub count: usize,
@@ -56,6 +58,7 @@ pub struct LearnedThink {
 
 /// One kind of session.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LearnedKind {
     /// Its name.
     pub name: String,
@@ -86,6 +89,7 @@ pub struct LearnedKind {
 
 /// Visits of a session to one route.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LearnedVisits {
     /// The route.
     pub route: String,
@@ -96,6 +100,7 @@ pub struct LearnedVisits {
 /// What comes next at a place of a session. The shares of all next routes and of sessions that
 /// ended add up to one.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LearnedTransitions {
     /// The route of its last request; absent: it has made none yet.
     pub after: Option<String>,
@@ -109,6 +114,7 @@ pub struct LearnedTransitions {
 
 /// A route that came next.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LearnedNext {
     /// The route.
     pub route: String,
@@ -118,6 +124,7 @@ pub struct LearnedNext {
 
 /// One route.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LearnedRoute {
     /// `GET /items/{id}` or `other`.
     pub name: String,
@@ -138,6 +145,7 @@ pub struct LearnedRoute {
 
 /// Times in the application.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LearnedTimes {
     /// How many.
     pub count: u64,

@@ -13,6 +13,7 @@
 //! | `/api/pool` | the pools of workers, as JSON: [`PoolAnswer`]; and by POST what they are told: [`PoolRequest`] |
 //! | `/api/override` | what an operator overrides for a while, as JSON: [`OverrideAnswer`]; and by POST what is to be overridden, or released: [`OverrideRequest`] |
 //! | `/api/config` | the settings in force, as TOML; and by POST others, with [`ConfigAnswer`] as the answer |
+//! | `/api/openapi.json` | all of this, as an OpenAPI document |
 //! | `/healthz` | 200 as long as the process answers |
 //! | `/readyz` | 200 if new visitors should be sent here; else 503 and why |
 //!
@@ -36,9 +37,12 @@ mod logs;
 mod metrics;
 mod names;
 mod nodes;
+#[cfg(feature = "schema")]
+mod openapi;
 mod overrides;
 mod pool;
 mod process;
+mod request;
 mod routes;
 mod scaling;
 mod services;
@@ -65,10 +69,12 @@ pub use listener::{AdminListener, CONNECTIONS_MAX, HANDSHAKES_MAX};
 pub use load_reports::{LoadReportsState, NodeReportState};
 pub use logs::{LogCounts, Passed};
 pub use names::{
-    CONFIG_PATH, EVENTS_PATH, HISTORY_PATH, LEARNED_PATH, OVERRIDE_PATH, POOL_PATH, STATE_PATH,
+    CONFIG_PATH, EVENTS_PATH, HISTORY_PATH, LEARNED_PATH, OPENAPI_PATH, OVERRIDE_PATH, POOL_PATH, STATE_PATH,
     WAITING_ROOM_PATH,
 };
 pub use nodes::{NodeState, PhpState};
+#[cfg(feature = "schema")]
+pub use openapi::openapi_document;
 pub use overrides::{
     OVERRIDE_SECONDS, OverrideAnswer, OverrideRequest, OverrideState, PINNED_LIMIT_MAX, WHO_CHARS_MAX,
     WHY_CHARS_MAX,

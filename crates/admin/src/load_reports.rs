@@ -8,6 +8,7 @@ use suimon_proxy::{LoadReportCounts, NodeReportView, UpstreamNodeView};
 
 /// How many load reports came since the start, by what became of them.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadReportsState {
     /// Datagrams of `suimon agent`: `accepted`, or why not; empty where none are listened for.
     pub datagrams: BTreeMap<String, u64>,
@@ -22,6 +23,7 @@ pub struct LoadReportsState {
 
 /// What a node last reported of its load.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NodeReportState {
     /// `agent`; `agent_check`: it was asked; or `response`: the headers of ORCA.
     pub source: String,

@@ -7,9 +7,13 @@ use crate::text::{Metric, MetricKind};
 pub(crate) const METRICS_PATH: &str = "/metrics";
 /// Where [`crate::State`] is answered.
 pub const STATE_PATH: &str = "/api/state";
-/// Path of the history.
+/// The dashboard's script, ...
+pub(crate) const SCRIPT_PATH: &str = "/app.js";
+/// ... and its style.
+pub(crate) const STYLE_PATH: &str = "/app.css";
+/// Where [`crate::HistoryState`] is answered.
 pub const HISTORY_PATH: &str = "/api/history";
-/// Path of the live stream.
+/// Where [`crate::LiveState`] is told each second.
 pub const EVENTS_PATH: &str = "/api/events";
 /// Where [`crate::Learned`] is answered.
 pub const LEARNED_PATH: &str = "/api/learned";
@@ -21,6 +25,8 @@ pub const POOL_PATH: &str = "/api/pool";
 pub const OVERRIDE_PATH: &str = "/api/override";
 /// Where the settings in force are shown, and replaced by an operator.
 pub const CONFIG_PATH: &str = "/api/config";
+/// Where the listener describes itself.
+pub const OPENAPI_PATH: &str = "/api/openapi.json";
 /// Where commands are taken, by POST.
 pub(crate) const COMMAND_PATHS: [&str; 4] = [WAITING_ROOM_PATH, POOL_PATH, OVERRIDE_PATH, CONFIG_PATH];
 /// Where the process answers that it lives, ...

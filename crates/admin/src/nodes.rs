@@ -6,6 +6,7 @@ use suimon_proxy::UpstreamNodeView;
 
 /// One node of the application.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NodeState {
     /// `http://host:port`.
     pub address: String,
@@ -48,6 +49,7 @@ pub struct NodeState {
 
 /// The children of php-fpm at a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PhpState {
     /// How many work on a request.
     pub active: u64,

@@ -1,5 +1,6 @@
 //! What an operator overrides for a while, as JSON.
 
+use crate::request::whole_or_none;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use suimon_gate::RouteMode;
@@ -19,6 +20,7 @@ const NOBODY: &str = "admin";
 
 /// An override in force.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OverrideState {
     /// Its number: they count up from 1.
     pub id: u64,
@@ -42,6 +44,7 @@ pub struct OverrideState {
 
 /// The overrides in force.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OverrideAnswer {
     /// By their numbers.
     pub overrides: Vec<OverrideState>,
@@ -51,13 +54,14 @@ pub struct OverrideAnswer {
 /// `{"route": "GET /search", "mode": "observe"}`, `{"gate": "open"}`,
 /// `{"node": "http://127.0.0.1:8081", "drain": true}` and `{"release": 1}`.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct OverrideRequest {
     /// The route, by its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route: Option<String>,
     /// The route's limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "whole_or_none", skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
     /// What is done on the route: `observe` or `enforce`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,11 +76,11 @@ pub struct OverrideRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain: Option<bool>,
     /// The override that ends now, by its number.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "whole_or_none", skip_serializing_if = "Option::is_none")]
     pub release: Option<u64>,
     /// For how many seconds it holds, at most [`OVERRIDE_SECONDS_MAX`]. [default:
     /// [`OVERRIDE_SECONDS`]]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "whole_or_none", skip_serializing_if = "Option::is_none")]
     pub for_s: Option<u64>,
     /// Who says so. [default: `admin`]
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,5 +1,6 @@
 //! Pools of workers as JSON, and the commands of an operator to them.
 
+use crate::request::whole;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use suimon_fleet::workers::EndReason;
@@ -8,6 +9,7 @@ use suimon_proxy::{PoolChange, PoolCommand, PoolEvent, PoolReport, View, WorkerS
 
 /// One pool.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PoolState {
     /// Its name.
     pub name: String,
@@ -66,6 +68,7 @@ pub struct PoolState {
 
 /// What has happened in a pool since it began.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PoolTotals {
     /// Requests whose answers were read to the end.
     pub requests: u64,
@@ -85,6 +88,7 @@ pub struct PoolTotals {
 
 /// One worker.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkerState {
     /// Its number; they count up from 0 and are never used again.
     pub id: u64,
@@ -114,6 +118,7 @@ pub struct WorkerState {
 
 /// A change in a pool.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PoolChangeState {
     /// Its number: they count up from 1.
     pub id: u64,
@@ -136,6 +141,7 @@ pub struct PoolChangeState {
 
 /// A pool with its workers and what has happened lately.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PoolDetails {
     /// As in [`crate::State`].
     #[serde(flatten)]
@@ -148,6 +154,7 @@ pub struct PoolDetails {
 
 /// The pools, as they stand now.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PoolAnswer {
     /// The wall clock, seconds since 1970.
     pub now: f64,
@@ -157,6 +164,7 @@ pub struct PoolAnswer {
 
 /// A command of an operator.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PoolRequest {
     /// The pool; absent: every one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -167,6 +175,7 @@ pub struct PoolRequest {
 
 /// A command to a pool: `"reload"`, `{"resize": 8}` or `{"resize": "auto"}`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PoolOrder {
     /// Replace all workers, one after the other.
@@ -177,16 +186,19 @@ pub enum PoolOrder {
 
 /// How many workers a pool is to have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "resize must be a number of workers or \"auto\"")]
 pub enum PoolSize {
     /// So many.
-    Workers(u32),
+    #[serde(deserialize_with = "whole")]
+    Workers(#[cfg_attr(feature = "schema", schemars(range(max = 4_294_967_295u32)))] u32),
     /// As many as the law of its size finds.
     Law(Auto),
 }
 
 /// The word for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Auto {
     /// `"auto"`.

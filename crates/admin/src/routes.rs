@@ -11,6 +11,7 @@ use crate::listener::{AdminListener, Bounded};
 use crate::names;
 use crate::overrides::{OverrideAnswer, OverrideCommand, OverrideRequest, OverrideState};
 use crate::pool::{PoolAnswer, PoolDetails, PoolRequest};
+use crate::request::read;
 use crate::shown::Shown;
 use crate::state::{self, State, not_ready_because};
 use crate::text::Format;
@@ -21,8 +22,9 @@ use axum::extract::rejection::{JsonRejection, StringRejection};
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::middleware;
 use axum::response::{IntoResponse, Json, Response};
-use axum::routing::get;
+use axum::routing::{MethodRouter, get};
 use serde::Deserialize;
+use serde_json::Value;
 use std::fmt::Write;
 use std::future::Future;
 use std::io;
@@ -42,7 +44,7 @@ pub struct Params {
 }
 
 /// Every path, with what is there.
-const PATHS: [(&str, &str); 11] = [
+const PATHS: [(&str, &str); 12] = [
     (names::METRICS_PATH, "numbers, for Prometheus; also as OpenMetrics"),
     (names::STATE_PATH, "current state as JSON; `suimon status` prints it"),
     (names::HISTORY_PATH, "the last 900 seconds, or with ?seconds=86400 the last day by minutes, as JSON"),
@@ -64,9 +66,13 @@ const PATHS: [(&str, &str); 11] = [
         names::CONFIG_PATH,
         "the settings in force, as TOML; by POST others, adopted whole or not at all (?dry_run=true: only told)",
     ),
+    (names::OPENAPI_PATH, "all of this, as an OpenAPI document"),
     (names::HEALTH_PATH, "200 as long as the process answers"),
     (names::READY_PATH, "200 if the gateway is ready for new visitors"),
 ];
+
+/// What describes the listener; `cargo xtask docs` writes it.
+const OPENAPI: &str = include_str!("../openapi.json");
 
 /// Answers on `listener` until `ended` is done and open requests are answered.
 ///
@@ -89,24 +95,9 @@ pub async fn serve(
 }
 
 fn router(guarded: Guard, shown: Shown) -> Router {
-    Router::new()
-        .route("/", get(root))
-        .route("/app.js", get(dashboard::script))
-        .route("/app.css", get(dashboard::style))
-        .route(names::METRICS_PATH, get(metrics))
-        .route(names::STATE_PATH, get(state))
-        .route(names::HISTORY_PATH, get(history))
-        .route(names::EVENTS_PATH, get(events))
-        .route(names::LEARNED_PATH, get(learned))
-        .route(names::WAITING_ROOM_PATH, get(lines).post(command_lines))
-        .route(names::POOL_PATH, get(pools).post(command_pools))
-        .route(names::OVERRIDE_PATH, get(overrides).post(command_overrides))
-        .route(
-            names::CONFIG_PATH,
-            get(config).post(adopt_config).layer(extract::DefaultBodyLimit::max(CONFIG_BYTES_MAX)),
-        )
-        .route(names::HEALTH_PATH, get(async || "ok\n"))
-        .route(names::READY_PATH, get(readyz))
+    let routes = routes().into_iter();
+    routes
+        .fold(Router::new(), |router, (path, answer)| router.route(path, answer))
         .fallback(async || (StatusCode::NOT_FOUND, "not found; / lists all paths\n"))
         .layer(middleware::from_fn_with_state(guarded, guard))
         .with_state(shown)
@@ -115,6 +106,32 @@ fn router(guarded: Guard, shown: Shown) -> Router {
 /// The dashboard to a browser, the paths to everybody else.
 async fn root(headers: HeaderMap) -> Response {
     if dashboard::is_asked_for(&headers) { dashboard::page() } else { index().into_response() }
+}
+
+/// Returns every path with what answers there. Those of [`names::COMMAND_PATHS`] take POST, too.
+fn routes() -> Vec<(&'static str, MethodRouter<Shown>)> {
+    let of_config = get(config).post(adopt_config).layer(extract::DefaultBodyLimit::max(CONFIG_BYTES_MAX));
+    vec![
+        ("/", get(root)),
+        (names::SCRIPT_PATH, get(dashboard::script)),
+        (names::STYLE_PATH, get(dashboard::style)),
+        (names::METRICS_PATH, get(metrics)),
+        (names::STATE_PATH, get(state)),
+        (names::HISTORY_PATH, get(history)),
+        (names::EVENTS_PATH, get(events)),
+        (names::LEARNED_PATH, get(learned)),
+        (names::WAITING_ROOM_PATH, get(lines).post(command_lines)),
+        (names::POOL_PATH, get(pools).post(command_pools)),
+        (names::OVERRIDE_PATH, get(overrides).post(command_overrides)),
+        (names::CONFIG_PATH, of_config),
+        (names::OPENAPI_PATH, get(openapi)),
+        (names::HEALTH_PATH, get(async || "ok\n")),
+        (names::READY_PATH, get(readyz)),
+    ]
+}
+
+async fn openapi() -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], OPENAPI).into_response()
 }
 
 fn index() -> String {
@@ -134,6 +151,7 @@ async fn metrics(extract::State(shown): extract::State<Shown>, headers: HeaderMa
 
 /// What may be asked of the state, and of the pools.
 #[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct SinceQuery {
     /// Decisions or changes up to this one are known already.
     #[serde(default)]
@@ -187,10 +205,10 @@ async fn lines(extract::State(shown): extract::State<Shown>) -> Json<LineAnswer>
 
 async fn command_lines(
     extract::State(shown): extract::State<Shown>,
-    request: Result<Json<LineRequest>, JsonRejection>,
+    request: Result<Json<Value>, JsonRejection>,
 ) -> Response {
-    let LineRequest { kind, order } = match request {
-        Ok(Json(request)) => request,
+    let LineRequest { kind, order } = match read(request) {
+        Ok(request) => request,
         Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
     };
     let kind = kind.as_deref();
@@ -227,10 +245,10 @@ async fn pools(
 
 async fn command_pools(
     extract::State(shown): extract::State<Shown>,
-    request: Result<Json<PoolRequest>, JsonRejection>,
+    request: Result<Json<Value>, JsonRejection>,
 ) -> Response {
-    let PoolRequest { pool, order } = match request {
-        Ok(Json(request)) => request,
+    let PoolRequest { pool, order } = match read(request) {
+        Ok(request) => request,
         Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
     };
     match shown.source.command_pool(pool.as_deref(), order.command()) {
@@ -257,9 +275,9 @@ async fn overrides(extract::State(shown): extract::State<Shown>) -> Json<Overrid
 
 async fn command_overrides(
     extract::State(shown): extract::State<Shown>,
-    request: Result<Json<OverrideRequest>, JsonRejection>,
+    request: Result<Json<Value>, JsonRejection>,
 ) -> Response {
-    let command = match request.map_err(|error| error.to_string()).and_then(|Json(it)| it.command()) {
+    let command = match read(request).and_then(OverrideRequest::command) {
         Ok(command) => command,
         Err(why) => return (StatusCode::BAD_REQUEST, format!("{why}\n")).into_response(),
     };
@@ -296,6 +314,7 @@ async fn config(extract::State(shown): extract::State<Shown>) -> Response {
 
 /// How settings are posted.
 #[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ConfigQuery {
     /// Whether it is only told what would change.
     #[serde(default)]
@@ -328,5 +347,107 @@ async fn readyz(extract::State(shown): extract::State<Shown>) -> Response {
     match not_ready_because(shown.source.is_draining(), &shown.source.nodes()) {
         None => "ready\n".into_response(),
         Some(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {why}\n")).into_response(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::OneOfEverything;
+    use crate::verdict::SituationClock;
+    use crate::windows::Windows;
+    use serde_json::json;
+    use std::collections::BTreeSet;
+
+    /// Returns what in `value` is not as the schema says, or is more than it says.
+    fn faults(root: &Value, schema: &Value, value: &Value, at: &str) -> Vec<String> {
+        if let Some(place) = schema["$ref"].as_str() {
+            return faults(root, root.pointer(&place[1..]).unwrap_or(&Value::Null), value, at);
+        }
+        if let Some(ways) = schema["anyOf"].as_array().or(schema["oneOf"].as_array()) {
+            let each: Vec<_> = ways.iter().map(|way| faults(root, way, value, at)).collect();
+            return if each.iter().any(Vec::is_empty) { vec![] } else { each.concat() };
+        }
+        let kinds: Vec<&str> = match &schema["type"] {
+            Value::String(kind) => vec![kind],
+            Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
+            _ => return vec![format!("{at}: no type: {schema}")],
+        };
+        let own = match value {
+            Value::Null => "null",
+            Value::Bool(_) => "boolean",
+            Value::Number(number) if number.is_f64() => "number",
+            Value::Number(_) => "integer",
+            Value::String(_) => "string",
+            Value::Array(_) => "array",
+            Value::Object(_) => "object",
+        };
+        let is_number = own == "integer" && kinds.contains(&"number");
+        if !kinds.contains(&own) && !is_number {
+            return vec![format!("{at}: {own}, and should be {kinds:?}")];
+        }
+        match value {
+            Value::Array(values) => values
+                .iter()
+                .enumerate()
+                .flat_map(|(index, value)| faults(root, &schema["items"], value, &format!("{at}[{index}]")))
+                .collect(),
+            Value::Object(values) => {
+                let required = schema["required"].as_array().cloned().unwrap_or_default();
+                let missing =
+                    required.iter().filter_map(Value::as_str).filter(|key| !values.contains_key(*key));
+                let mut found: Vec<_> = missing.map(|key| format!("{at}.{key}: missing")).collect();
+                for (key, value) in values {
+                    let at = format!("{at}.{key}");
+                    match (schema["properties"].get(key), schema.get("additionalProperties")) {
+                        (Some(own), _) | (None, Some(own)) => found.extend(faults(root, own, value, &at)),
+                        (None, None) => found.push(format!("{at}: not described")),
+                    }
+                }
+                found
+            }
+            _ => vec![],
+        }
+    }
+
+    #[test]
+    fn the_state_is_as_its_schema_says_and_what_is_not_is_found() {
+        let root: Value = serde_json::from_str(OPENAPI).unwrap();
+        let schema =
+            &root["paths"][names::STATE_PATH]["get"]["responses"]["200"]["content"]["application/json"];
+        let told = |value: &Value| faults(&root, &schema["schema"], value, "state");
+        let (windows, mut clock) = (Windows::default(), SituationClock::default());
+        let state = State::of(&OneOfEverything, "VERSION", &windows, &mut clock, 0);
+        let right = serde_json::to_value(&state).unwrap();
+        assert_eq!(told(&right), [""; 0]);
+        for (place, wrong) in
+            [("/routes/0/limit", json!("three")), ("/now", json!(null)), ("/overrides", json!([{ "id": 1 }]))]
+        {
+            let mut other = right.clone();
+            *other.pointer_mut(place).unwrap() = wrong;
+            assert_ne!(told(&other), [""; 0], "{place}");
+        }
+        let mut more = right;
+        more["totals"]["unheard_of"] = json!(1);
+        assert_eq!(told(&more), ["state.totals.unheard_of: not described"]);
+    }
+
+    #[test]
+    fn each_path_and_method_is_described_and_no_other() {
+        let document: Value = serde_json::from_str(OPENAPI).unwrap();
+        let mut described = BTreeSet::new();
+        for (path, methods) in document["paths"].as_object().unwrap() {
+            described
+                .extend(methods.as_object().unwrap().keys().map(|method| (path.clone(), method.clone())));
+        }
+        // Pages that people read are not listed, and no part of it.
+        let listed: BTreeSet<&str> = PATHS.iter().map(|(path, _)| *path).collect();
+        let paths: Vec<_> = routes().into_iter().map(|(path, _)| path).collect();
+        assert!(listed.iter().all(|path| paths.contains(path)), "each that is listed is there");
+        let there = paths.into_iter().filter(|path| listed.contains(path)).flat_map(|path| {
+            let post = names::COMMAND_PATHS.contains(&path).then_some("post");
+            std::iter::once("get").chain(post).map(move |method| (path.to_owned(), method.to_owned()))
+        });
+        assert_eq!(described, there.collect());
     }
 }

@@ -5,6 +5,7 @@ use suimon_proxy::NodesReport;
 
 /// How the nodes stand that come and go.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ScalingState {
     /// Who starts and ends them: a word of `nodes.provider`.
     pub provider: String,
@@ -38,6 +39,7 @@ pub struct ScalingState {
 
 /// A change of the number of nodes that are wanted.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ScalingChange {
     /// How long ago, seconds.
     pub ago_seconds: f64,

@@ -5,6 +5,7 @@ use suimon_gate::{Amount, ServiceView};
 
 /// One service.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServiceState {
     /// Its name.
     pub name: String,

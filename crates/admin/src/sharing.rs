@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// How a gateway shares with others before the same application.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SharingState {
     /// `joining`, `shared`, `last_share` or `safe_share`.
     pub phase: String,

@@ -27,6 +27,7 @@ pub(crate) use crate::windows::lines;
 
 /// Everything at one moment.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct State {
     /// Version of the gateway.
     pub version: String,
@@ -91,6 +92,7 @@ pub struct State {
 
 /// What a gateway began with.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RecalledState {
     /// How old it was then, seconds.
     pub age_seconds: f64,
@@ -102,6 +104,7 @@ pub struct RecalledState {
 
 /// Sums over everything.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Totals {
     /// Requests whose head was read.
     pub requests: u64,
@@ -155,6 +158,7 @@ impl Totals {
 
 /// How many were refused for one reason.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Refusals {
     /// Its short name.
     pub reason: String,
@@ -166,6 +170,7 @@ pub struct Refusals {
 
 /// One kind of session.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KindState {
     /// Its name.
     pub name: String,
@@ -228,6 +233,7 @@ pub struct KindState {
 
 /// What happens per second, as measured.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rates {
     /// Seconds it is measured over: fewer than asked for shortly after the start.
     pub seconds: f64,
@@ -253,6 +259,7 @@ pub struct Rates {
 
 /// How long people wait to get in, seconds.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WaitState {
     /// The least that a newcomer who arrives now waits, in line or held; absent: unknown.
     pub low_seconds: Option<f64>,
@@ -272,6 +279,7 @@ pub struct WaitState {
 
 /// One route.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RouteState {
     /// `GET /items/{id}`, `other` or `ungated`.
     pub name: String,
@@ -319,6 +327,7 @@ pub struct RouteState {
 /// A distribution of the last half minute to minute, in seconds; absent where nothing was counted.
 /// Those since the start are in the metrics.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Percentiles {
     /// How many.
     pub count: u64,
@@ -330,6 +339,7 @@ pub struct Percentiles {
 
 /// One decision.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DecisionState {
     /// Its number: they count up from 1.
     pub id: u64,

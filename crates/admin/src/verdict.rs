@@ -12,6 +12,7 @@ const FAILED_SHARE: f64 = 0.05;
 
 /// How things stand.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verdict {
     /// `ok`, `busy` (requests wait, as they should), `warning` or `critical`.
     pub level: String,

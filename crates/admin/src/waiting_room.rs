@@ -1,5 +1,6 @@
 //! The waiting room's lines as JSON, and the commands of an operator to them.
 
+use crate::request::whole;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime};
 use suimon_proxy::{LineCommand, LineReport};
@@ -15,6 +16,7 @@ const OPENS_LATE: Duration = Duration::from_secs(60);
 
 /// One line.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LineState {
     /// The kind of session.
     pub kind: String,
@@ -88,6 +90,7 @@ fn state_name(view: &suimon_line::View) -> &'static str {
 
 /// A command of an operator.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LineRequest {
     /// The kind of session; absent: every line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -99,6 +102,7 @@ pub struct LineRequest {
 
 /// A command to a line.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "order", rename_all = "snake_case")]
 pub enum LineOrder {
     /// Stand still.
@@ -124,8 +128,12 @@ pub enum LineOrder {
     /// Make this many invitations, valid for this many seconds.
     Invite {
         /// How many.
+        #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 10_000)))]
+        #[serde(deserialize_with = "whole")]
         count: usize,
         /// Seconds.
+        #[cfg_attr(feature = "schema", schemars(range(max = 9_007_199_254_740_991u64)))]
+        #[serde(deserialize_with = "whole")]
         life_s: u64,
     },
 }
@@ -166,6 +174,7 @@ fn opening(at: f64, now: SystemTime) -> Result<SystemTime, String> {
 
 /// The result.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LineAnswer {
     /// The lines, as they stand now.
     pub lines: Vec<LineState>,
