@@ -93,6 +93,27 @@ fn an_override_ends_by_itself_and_what_cannot_be_overridden_is_refused() {
 }
 
 #[test]
+fn a_recording_has_what_was_overridden_and_is_played_alike() {
+    let (backend, folder) = (Backend::start(), tempfile::tempdir().unwrap());
+    let recording = folder.path().join("gate.rec").display().to_string();
+    let settings = file(&folder, "suimon.toml", HELD);
+    let gateway = Gateway::start(&["--to", &backend.url(), "--config", &settings, "--record", &recording]);
+    backend.let_go();
+    let visit = || (0..5).for_each(|page| assert_eq!(get(gateway.clients, &format!("/items/{page}")).0, 200));
+    visit();
+    done(&gateway, &["pin", "GET /held", "1"]);
+    done(&gateway, &["observe", "GET /items/{id}"]);
+    done(&gateway, &["open"]);
+    visit();
+    assert_eq!(get(gateway.clients, "/held").0, 200);
+    (1..=3).for_each(|id| _ = done(&gateway, &["release", &id.to_string()]));
+    visit();
+    gateway.process.finish();
+    let replay = run(&["sim", "--replay", &recording]);
+    assert_eq!(replay.code, Some(0), "{replay:?}");
+}
+
+#[test]
 fn nobody_is_held_while_the_gate_is_open() {
     let backend = Backend::start();
     let gateway = Gateway::start(&["--to", &backend.url()]);

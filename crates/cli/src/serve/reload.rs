@@ -24,7 +24,13 @@ const POSTED: &str = "posted";
 
 /// The settings in force, and all that is needed to replace them. Clones are of the same.
 #[derive(Clone)]
-pub(super) struct Adopter(Arc<Mutex<InForce>>);
+pub(super) struct Adopter(Arc<Shared>);
+
+struct Shared {
+    in_force: Mutex<InForce>,
+    /// What is shown of it, also while something is being adopted.
+    shown: Mutex<ConfigState>,
+}
 
 struct InForce {
     args: Serve,
@@ -74,7 +80,8 @@ impl Adopter {
             told,
             notifier,
         };
-        Adopter(Arc::new(Mutex::new(in_force)))
+        let shown = Mutex::new(in_force.state());
+        Adopter(Arc::new(Shared { in_force: Mutex::new(in_force), shown }))
     }
 
     /// Returns what says, for as long as it is polled, how many warnings were held back.
@@ -98,7 +105,7 @@ impl Adopter {
             };
             let notifier = self.lock().notifier.clone();
             notifier.reloading();
-            tokio::task::block_in_place(|| self.lock().reload(&path));
+            tokio::task::block_in_place(|| self.reload(&path));
             notifier.ready();
         }
     }
@@ -117,10 +124,9 @@ impl Adopter {
                 let Ok(text) = read(&path) else { return };
                 if text == last && text != tried {
                     tried.clone_from(&text);
-                    let mut in_force = self.lock();
-                    if in_force.of_file != text {
+                    if self.lock().of_file != text {
                         tracing::info!("{} has changed", path.display());
-                        in_force.reload(&path);
+                        self.reload(&path);
                     }
                 }
                 last = text;
@@ -136,7 +142,17 @@ impl Adopter {
 
     /// Returns where the settings in force are from.
     pub(super) fn state(&self) -> ConfigState {
-        self.lock().state()
+        self.0.shown.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn reload(&self, path: &Path) {
+        let mut in_force = self.lock();
+        in_force.reload(path);
+        self.show(&in_force);
+    }
+
+    fn show(&self, in_force: &InForce) {
+        *self.0.shown.lock().unwrap_or_else(PoisonError::into_inner) = in_force.state();
     }
 
     /// Puts posted settings in force, or only says what would change.
@@ -155,11 +171,12 @@ impl Adopter {
             }
             Err(_) => {}
         }
+        self.show(&in_force);
         answer(&adopted, dry_run)
     }
 
     fn lock(&self) -> MutexGuard<'_, InForce> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.in_force.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
