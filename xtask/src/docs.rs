@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn a_document_that_was_edited_by_hand_is_named_with_its_line() {
         let folder = std::env::temp_dir().join(format!("suimon-xtask-docs-{}", std::process::id()));
-        fs::create_dir_all(folder.join("docs")).unwrap();
+        ["docs", "crates/admin"].iter().for_each(|inner| fs::create_dir_all(folder.join(inner)).unwrap());
         let recording = fs::read_to_string(crate::root().join(RECORDING)).unwrap();
         fs::write(folder.join(RECORDING), recording).unwrap();
         write(&folder).unwrap();

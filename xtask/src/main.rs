@@ -25,7 +25,7 @@ use std::process::ExitCode;
 const USAGE: &str = "usage: cargo xtask walls          who depends on whom, against what is allowed
        cargo xtask bounds         docs/bounds.md, against the bounds in the code
        cargo xtask docs           write what is generated: suimon.example.toml, docs/settings.md, reasons.md, metrics.md,
-                                  and the table of events in docs/recording.md
+                                  crates/admin/openapi.json and the table of events in docs/recording.md
        cargo xtask docs --check   compare them with what would be written; that every file and heading documents point to is there
        cargo xtask figures        simulate and draw anew the figures that need no server
        cargo xtask figures --live the same, and measure what needs real servers (hours, on a quiet machine)";
