@@ -9,6 +9,7 @@ use crate::tls::Tls;
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
 use socket2::{Domain, SockAddr, Socket, Type};
+use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -20,7 +21,7 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, Sleep, timeout};
 
 /// Connections open at once; one more displaces the one that was silent for the longest time. A
@@ -32,7 +33,7 @@ pub const CONNECTIONS_MAX: usize = 64;
 /// idle, sends half a head, or takes nothing.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 
-/// TLS handshakes under way at once; while there are so many, nobody else is accepted.
+/// TLS handshakes under way at once; one more displaces the one that has taken the longest.
 pub const HANDSHAKES_MAX: usize = 64;
 
 /// How long a TLS handshake may take.
@@ -52,7 +53,28 @@ pub struct AdminListener(Way);
 enum Way {
     Tcp(TcpListener),
     Unix(UnixListener),
-    Tls { listener: TcpListener, tls: Arc<Tls>, handshakes: JoinSet<Option<(Box<dyn Bytes>, Peer)>> },
+    Tls { listener: TcpListener, tls: Arc<Tls>, handshakes: Handshakes },
+}
+
+/// TLS handshakes under way.
+#[derive(Default)]
+struct Handshakes {
+    tasks: JoinSet<Option<(Box<dyn Bytes>, Peer)>>,
+    /// The oldest first.
+    order: VecDeque<AbortHandle>,
+}
+
+impl Handshakes {
+    fn begin(&mut self, tls: &Arc<Tls>, stream: TcpStream, address: SocketAddr) {
+        self.order.retain(|task| !task.is_finished());
+        if self.order.len() >= HANDSHAKES_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            oldest.abort();
+        }
+        let tls = Arc::clone(tls);
+        self.order.push_back(self.tasks.spawn(async move { shake_hands(&tls, stream, address).await }));
+    }
 }
 
 impl From<TcpListener> for AdminListener {
@@ -64,7 +86,7 @@ impl From<TcpListener> for AdminListener {
 impl AdminListener {
     /// Returns one that speaks TLS.
     pub fn with_tls(listener: TcpListener, tls: Arc<Tls>) -> Self {
-        AdminListener(Way::Tls { listener, tls, handshakes: JoinSet::new() })
+        AdminListener(Way::Tls { listener, tls, handshakes: Handshakes::default() })
     }
 
     /// Returns another descriptor of its socket, to be handed to another process; `None` for a Unix
@@ -119,15 +141,12 @@ impl AdminListener {
             }
             Way::Tls { listener, tls, handshakes } => loop {
                 tokio::select! {
-                    Some(done) = handshakes.join_next() => {
+                    Some(done) = handshakes.tasks.join_next() => {
                         if let Ok(Some(connection)) = done {
                             return connection;
                         }
                     }
-                    (stream, address) = Listener::accept(listener), if handshakes.len() < HANDSHAKES_MAX => {
-                        let tls = Arc::clone(tls);
-                        handshakes.spawn(async move { shake_hands(&tls, stream, address).await });
-                    }
+                    (stream, address) = Listener::accept(listener) => handshakes.begin(tls, stream, address),
                 }
             },
         }

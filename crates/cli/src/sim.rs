@@ -17,6 +17,7 @@ mod replay;
 mod report;
 mod table;
 
+use crate::args::AdminAt;
 use crate::exit::{Exit, with_runtime};
 use crate::{interrupt, whole_file};
 use answer::Answer;
@@ -90,6 +91,9 @@ pub struct Sim {
     /// listener, such as http://127.0.0.1:8001.
     #[arg(long, value_name = "URL", conflicts_with_all = ["files", "seeds", "seed", "vs", "jobs", "json", "report", "replay", "list_laws"])]
     pub(crate) from: Option<String>,
+    /// With --from: file with the token of admin.token_file, where the gateway asks for one.
+    #[arg(long, value_name = "FILE", requires = "from")]
+    pub(crate) token_file: Option<PathBuf>,
     /// With --from: the file it is written to. [default: standard output]
     #[arg(long, value_name = "FILE", requires = "from")]
     pub(crate) out: Option<PathBuf>,
@@ -141,7 +145,8 @@ pub(crate) fn play(args: &Sim, beyond: &Beyond) -> Exit {
         return Exit::Done;
     }
     if let Some(admin) = &args.from {
-        return with_runtime(from::run(admin, args));
+        let at = AdminAt { token_file: args.token_file.clone(), ..AdminAt::of(admin) };
+        return with_runtime(from::run(&at, args));
     }
     if let Some(recording) = &args.replay {
         return replay::run(recording, args);

@@ -65,7 +65,7 @@ fn with_a_token_all_but_what_is_public_needs_it() {
         "suimon.toml",
         &format!("[admin]\ntoken_file = \"{path}\"\npublic = [\"/metrics\", \"/healthz\"]\n"),
     );
-    let gateway = Gateway::start(&["--to", &backend.url(), "--config", &settings]);
+    let gateway = Gateway::start(&["--to", &backend.url(), "--config", &settings, "--log", "trace"]);
     let admin = gateway.admin;
     for path in ["/", "/api/state", "/api/config", "/api/override", "/readyz"] {
         let (status, answer) = ask(admin, &format!("GET {path}"), "", "");
@@ -118,6 +118,9 @@ fn with_a_token_all_but_what_is_public_needs_it() {
     gateway.process.wait_err("settings reloaded");
     assert_eq!(ask(admin, "GET /api/state", &bearer(TOKEN), "").0, 401);
     assert_eq!(ask(admin, "GET /api/state", &bearer(NEXT), "").0, 200);
+    let log = gateway.process.complaints();
+    assert!(log.contains("wrong token") && log.contains("settings reloaded"), "{log}");
+    assert!(!log.contains(TOKEN) && !log.contains(NEXT), "and no token");
     gateway.process.finish();
 }
 
@@ -311,5 +314,11 @@ fn a_certificate_that_is_trusted_may_do_everything_and_others_what_is_public() {
     let mut answer = Vec::new();
     let read = refused.read_to_end(&mut answer);
     assert!(wrote.is_err() || read.is_err() || answer.is_empty(), "{}", String::from_utf8_lossy(&answer));
+    // Whoever opens connections and says nothing keeps nobody out.
+    let silent: Vec<_> = (0..100).map(|_| TcpStream::connect(address).unwrap()).collect();
+    let began = Instant::now();
+    assert_eq!(ask_over(with_own(), "GET /api/state", "", "").0, 200);
+    assert!(began.elapsed().as_secs() < 4, "before the first of them has timed out: {:?}", began.elapsed());
+    drop(silent);
     process.finish();
 }

@@ -39,14 +39,15 @@ impl fmt::Display for TooLittle {
 }
 
 /// Reads the learned state from the admin listener `admin`, and writes or prints the scenario.
-pub(super) async fn run(admin: &str, args: &Sim) -> Exit {
+pub(super) async fn run(at: &AdminAt, args: &Sim) -> Exit {
     if let Some(out) = &args.out
         && let Err(why) = may_write(out, args.force)
     {
         eprintln!("--out: {}: {why}", out.display());
         return Exit::Usage;
     }
-    let learned = match fetch::get(&AdminAt::of(admin), LEARNED_PATH).await {
+    let admin = &*at.admin;
+    let learned = match fetch::get(at, LEARNED_PATH).await {
         Ok(body) => serde_json::from_slice::<Learned>(&body),
         Err(error) => return error.explain("--from", admin),
     };
