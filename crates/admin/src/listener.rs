@@ -37,7 +37,7 @@ const SILENCE_MAX: Duration = Duration::from_secs(30);
 pub const HANDSHAKES_MAX: usize = 64;
 
 /// How long a TLS handshake may take.
-const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
+const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 
 /// What the mode of a Unix socket is: its owner and group may open it.
 const SOCKET_MODE: u32 = 0o660;

@@ -318,7 +318,7 @@ fn a_certificate_that_is_trusted_may_do_everything_and_others_what_is_public() {
     let silent: Vec<_> = (0..100).map(|_| TcpStream::connect(address).unwrap()).collect();
     let began = Instant::now();
     assert_eq!(ask_over(with_own(), "GET /api/state", "", "").0, 200);
-    assert!(began.elapsed().as_secs() < 4, "before the first of them has timed out: {:?}", began.elapsed());
+    assert!(began.elapsed().as_secs() < 9, "before the first of them has timed out: {:?}", began.elapsed());
     drop(silent);
     process.finish();
 }
