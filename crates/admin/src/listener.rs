@@ -39,6 +39,9 @@ pub const HANDSHAKES_MAX: usize = 64;
 /// How long a TLS handshake may take.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 
+/// What the name of a socket ends in until it listens.
+const BESIDE: &str = ".new";
+
 /// What the mode of a Unix socket is: its owner and group may open it.
 const SOCKET_MODE: u32 = 0o660;
 
@@ -99,24 +102,31 @@ impl AdminListener {
     }
 
     /// Returns one on a Unix socket, which its owner and group may open. One that an earlier process
-    /// has left there is replaced.
+    /// has left there is replaced; one at which another process listens only if this one `takes_over`.
+    /// At no moment is there none.
     ///
     /// # Errors
     /// If the path cannot be had: another process listens there, or something else is there.
-    pub fn unix(path: &Path) -> io::Result<Self> {
-        if std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
-            match std::os::unix::net::UnixStream::connect(path) {
-                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path)?,
-                Err(error) => return Err(error),
-                Ok(_) => return Err(io::ErrorKind::AddrInUse.into()),
+    pub fn unix(path: &Path, takes_over: bool) -> io::Result<Self> {
+        if let Ok(found) = std::fs::symlink_metadata(path) {
+            let is_dead = || {
+                let tried = std::os::unix::net::UnixStream::connect(path);
+                tried.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+            };
+            if !found.file_type().is_socket() || !(takes_over || is_dead()) {
+                return Err(io::ErrorKind::AddrInUse.into());
             }
         }
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(BESIDE);
+        let _ = std::fs::remove_file(&beside);
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-        socket.bind(&SockAddr::unix(path)?)?;
+        socket.bind(&SockAddr::unix(&beside)?)?;
         // Nobody can connect before it listens.
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(SOCKET_MODE))?;
+        std::fs::set_permissions(&beside, std::fs::Permissions::from_mode(SOCKET_MODE))?;
         socket.listen(CONNECTIONS_MAX as i32)?;
         socket.set_nonblocking(true)?;
+        std::fs::rename(&beside, path)?;
         UnixListener::from_std(socket.into()).map(|listener| AdminListener(Way::Unix(listener)))
     }
 
@@ -353,6 +363,29 @@ mod tests {
         assert_eq!(lock(&bounded.open).len(), CONNECTIONS_MAX);
         drop((open, newcomer));
         assert_eq!(lock(&bounded.open).len(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_socket_is_taken_over_from_the_dead_and_from_who_hands_it_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("admin.sock");
+        let mut first = AdminListener::unix(&path, false).unwrap();
+        let taken = AdminListener::unix(&path, false).map(drop).unwrap_err();
+        assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
+        let under_way = tokio::net::UnixStream::connect(&path).await.unwrap();
+        let mut second = AdminListener::unix(&path, true).unwrap();
+        let (connected, (_, peer)) = tokio::join!(tokio::net::UnixStream::connect(&path), second.accept());
+        assert!(connected.is_ok());
+        assert_eq!(peer, Peer { address: None, is_certified: false });
+        // Who has come before is still answered by the first.
+        first.accept().await;
+        drop((under_way, first, second));
+        assert!(AdminListener::unix(&path, false).is_ok(), "both are dead");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+        let file = folder.path().join("file");
+        std::fs::write(&file, "mine").unwrap();
+        assert!(AdminListener::unix(&file, true).is_err(), "that is no socket");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
     }
 
     #[tokio::test]

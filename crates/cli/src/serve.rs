@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Serve) -> Exit {
     let adopter = |observer, credentials, told| {
         Adopter::new(args.clone(), text, observer, log, credentials, told, notifier.clone())
     };
-    let refused = takeover::refusal(&settings, args.config.as_deref());
+    let refused = takeover::refusal(&settings.proxy, args.config.as_deref());
     let exit = runtime.block_on(serve(settings, given, refused, &notifier, adopter, args.watch_config));
     // The drain is over, and what it left was cut off, so nothing remains to wait for.
     runtime.shutdown_background();
@@ -222,7 +222,7 @@ async fn serve(
             return exit_of(&error);
         }
     };
-    let admin = match credentials.listen(&settings, given.admin).await {
+    let admin = match credentials.listen(&settings, given.admin, takes_over).await {
         Ok(admin) => admin,
         Err(why) => {
             eprintln!("{why}");

@@ -233,7 +233,10 @@ impl Shape {
 /// Returns the path of a Unix socket in `text`, if it names one that can be.
 pub fn socket_of(text: &str) -> Option<&Path> {
     let path = Path::new(text.strip_prefix("unix:")?);
-    (path.is_absolute() && path.as_os_str().len() <= SOCKET_PATH_MAX).then_some(path)
+    // It has a longer name until it listens.
+    let is_right =
+        path.is_absolute() && !text.ends_with('/') && path.as_os_str().len() <= SOCKET_PATH_MAX - 4;
+    is_right.then_some(path)
 }
 
 fn owned(text: &str) -> Checked {

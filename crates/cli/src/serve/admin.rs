@@ -55,14 +55,17 @@ impl Credentials {
     }
 
     /// Returns the listener that the settings name, with the address that it really has, or why there
-    /// is none. `given`: it is open already.
+    /// is none. `given`: it is open already. `takes_over`: whoever listens on the socket now hands
+    /// over.
     pub(super) async fn listen(
         &self,
         settings: &Settings,
         given: Option<std::net::TcpListener>,
+        takes_over: bool,
     ) -> Result<Option<(AdminListener, Option<SocketAddr>)>, String> {
         if let Some(path) = &settings.admin_access.socket {
-            let listener = AdminListener::unix(path).map_err(|error| explain_socket(path, &error))?;
+            let listener =
+                AdminListener::unix(path, takes_over).map_err(|error| explain_socket(path, &error))?;
             return Ok(Some((listener, None)));
         }
         let Some(address) = settings.admin_listen else { return Ok(None) };

@@ -22,10 +22,10 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+use suimon_params::Params;
 use suimon_params::nodes::ProviderParams;
 use suimon_process::inherited;
 use suimon_proxy::{HandedOver, Handover, Sockets};
-use suimon_settings::Settings;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
 use tokio::signal::unix::Signal;
 
@@ -197,9 +197,9 @@ impl Successor {
 }
 
 /// Returns why a gateway with these settings, read from this file, cannot be taken over, if it cannot.
-pub(super) fn refusal(settings: &Settings, config: Option<&Path>) -> Option<&'static str> {
+pub(super) fn refusal(params: &Params, config: Option<&Path>) -> Option<&'static str> {
     let owns_nodes =
-        settings.proxy.nodes.as_ref().is_some_and(|nodes| !matches!(nodes.provider, ProviderParams::Observe));
+        params.nodes.as_ref().is_some_and(|nodes| !matches!(nodes.provider, ProviderParams::Observe));
     if std::process::id() == 1 {
         return Some(
             "this is process 1, with which its container ends: replace the container (docs/restarts.md)",
@@ -208,11 +208,6 @@ pub(super) fn refusal(settings: &Settings, config: Option<&Path>) -> Option<&'st
     if owns_nodes {
         return Some(
             "it has nodes started and ended (nodes.provider), and two processes would do so at once: restart it",
-        );
-    }
-    if settings.admin_access.socket.is_some() {
-        return Some(
-            "its admin listener is a Unix socket, which two processes cannot share: give it a TCP address, or restart it",
         );
     }
     let is_once =
