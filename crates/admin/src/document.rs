@@ -288,7 +288,7 @@ impl Source for OneOfEverything {
 
     fn logs(&self) -> LogCounts {
         let some = Some(Passed { passed: 1, dropped: 1 });
-        LogCounts { access_lines: some, spans: some }
+        LogCounts { access_lines: some, spans: some, exports: some }
     }
 
     fn is_draining(&self) -> bool {

@@ -83,7 +83,7 @@ pub use pool::{
     Auto, PoolAnswer, PoolChangeState, PoolDetails, PoolOrder, PoolRequest, PoolSize, PoolState, PoolTotals,
     WorkerState,
 };
-pub use routes::{Params, serve};
+pub use routes::{Params, metrics_text, serve};
 pub use scaling::{ScalingChange, ScalingState};
 pub use services::ServiceState;
 pub use sharing::SharingState;

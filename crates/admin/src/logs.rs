@@ -10,6 +10,8 @@ pub struct LogCounts {
     pub access_lines: Option<Passed>,
     /// Spans for the collector.
     pub spans: Option<Passed>,
+    /// Times that numbers were sent to the collector.
+    pub exports: Option<Passed>,
 }
 
 /// How many were passed on, and how many were not.
@@ -22,6 +24,11 @@ pub struct Passed {
 }
 
 pub(crate) fn render(out: &mut Exposition, counts: LogCounts) {
+    if let Some(Passed { passed, dropped }) = counts.exports {
+        let mut exports = out.family(names::METRIC_EXPORTS);
+        exports.value(&[("outcome", "sent")], passed as f64);
+        exports.value(&[("outcome", "dropped")], dropped as f64);
+    }
     if let Some(Passed { passed, dropped }) = counts.access_lines {
         let mut lines = out.family(names::ACCESS_LINES);
         lines.value(&[("outcome", "written")], passed as f64);

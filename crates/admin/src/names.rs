@@ -180,6 +180,7 @@ metrics! {
     // Logs and traces; absent where there are none.
     ACCESS_LINES = Counter "suimon_access_log_lines_total", "Lines of the access log by outcome: written, or dropped because there was no room or the file could not be written.";
     SPANS = Counter "suimon_trace_spans_total", "Spans of traces by outcome: sent (the collector has taken them) or dropped.";
+    METRIC_EXPORTS = Counter "suimon_metric_exports_total", "Times that these metrics were sent to the collector, by outcome: sent, or dropped (the next ones count since the start, too).";
     RECORDING = Gauge "suimon_recording", "1 while what happens to the gate is recorded, 0 if that has stopped; absent if no recording is asked for.";
 
     // The process, by the names Prometheus' own clients use.

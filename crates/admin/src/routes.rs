@@ -143,6 +143,11 @@ fn index() -> String {
     text
 }
 
+/// Returns what `/metrics` answers, in Prometheus' text format.
+pub fn metrics_text(source: &dyn Source, version: &str, access: &Access) -> String {
+    crate::metrics::render(source, version, access, Format::Prometheus)
+}
+
 async fn metrics(extract::State(shown): extract::State<Shown>, headers: HeaderMap) -> Response {
     let format = Format::accepted(&headers);
     let about = [(header::CONTENT_TYPE, format.content_type()), (header::VARY, "accept")];

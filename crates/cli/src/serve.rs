@@ -272,6 +272,10 @@ async fn serve(
         adopter,
         told: Arc::clone(&told),
     };
+    let (shown, access) = (gateway.clone(), Arc::clone(&credentials.access));
+    told.send_numbers(&settings.telemetry, move || {
+        suimon_admin::metrics_text(&shown, env!("CARGO_PKG_VERSION"), &access)
+    });
     let (handed_over, mut is_handed_over) = watch::channel(false);
     if let Ok(told) = told_to_hand_over {
         let admin = admin.as_ref().and_then(|(listener, _)| listener.descriptor());

@@ -1,6 +1,7 @@
 //! What is told of requests, and to whom: logs and traces.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 suimon_model::choices! {
     /// How lines on standard error are written.
@@ -61,6 +62,8 @@ pub struct OtlpParams {
     pub authority: String,
     /// The path before `/v1/traces`, without a slash at its end.
     pub path: String,
+    /// How often numbers are sent; `None`: never.
+    pub metrics_every: Option<Duration>,
     /// The share of requests whose spans are sent, 0 to 1.
     pub trace_ratio: f64,
     /// `service.name`.

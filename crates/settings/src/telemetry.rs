@@ -34,6 +34,7 @@ fn otlp(values: &Values, faults: &mut Faults) -> Option<OtlpParams> {
     Some(OtlpParams {
         authority,
         path,
+        metrics_every: values.given_time("metrics_every"),
         trace_ratio: values.number("trace_ratio"),
         service_name: values.text("service_name").to_owned(),
     })

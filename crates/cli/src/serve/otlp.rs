@@ -1,8 +1,10 @@
-//! Sends the spans of requests to a collector: OTLP over HTTP, as JSON.
+//! Sends the spans of requests, and the numbers of `/metrics`, to a collector: OTLP over HTTP, as
+//! JSON.
 //!
 //! Requests never wait for it: what the collector does not take in time is dropped and counted.
 
 mod encode;
+mod metrics;
 
 use encode::{Resource, spans_of};
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -14,7 +16,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use suimon_params::OtlpParams;
 use suimon_proxy::RequestRecord;
 use tokio::net::TcpStream;
@@ -86,12 +88,12 @@ impl Spans {
 
     /// Returns how many spans were taken by the collector, and how many were not.
     pub(super) fn counts(&self) -> Counts {
-        Counts { sent: self.shared.sent.load(Relaxed), dropped: self.shared.dropped.load(Relaxed) }
+        self.shared.counts()
     }
 
     /// Returns why spans could not be sent, if that happened since it was last asked.
     pub(super) fn take_trouble(&self) -> Option<String> {
-        self.shared.why.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.shared.take_trouble()
     }
 }
 
@@ -120,19 +122,19 @@ impl Exporter {
     /// Sends the spans of a batch, several times if need be.
     async fn send(&self, batch: &[Box<RequestRecord>]) {
         let spans = batch.iter().map(|record| encode::count(record)).sum();
-        let resource =
-            Resource { service_name: &self.params.service_name, version: env!("CARGO_PKG_VERSION") };
+        let resource = resource(&self.params);
         let body = Bytes::from(spans_of(batch, &resource).to_string());
         let mut after = AGAIN_AFTER;
         for tries in 1..=TRIES_MAX {
-            let answer = timeout(ANSWER_WITHIN, self.post(body.clone())).await;
+            let answer =
+                timeout(ANSWER_WITHIN, post(&self.params, "traces", body.clone(), "rejectedSpans")).await;
             let late = || Err(Missed { why: "no answer in time".to_owned(), again: true });
             match answer.unwrap_or_else(|_| late()) {
                 Ok(rejected) => {
                     let rejected = rejected.min(spans);
                     self.shared.sent.fetch_add(spans - rejected, Relaxed);
                     if rejected > 0 {
-                        self.lose(rejected, "the collector rejected spans".to_owned());
+                        self.shared.lose(rejected, "the collector rejected spans".to_owned());
                     }
                     return;
                 }
@@ -141,49 +143,101 @@ impl Exporter {
                     tokio::time::sleep(after).await;
                     after *= 2;
                 }
-                Err(Missed { why, .. }) => return self.lose(spans, why),
+                Err(Missed { why, .. }) => return self.shared.lose(spans, why),
             }
         }
     }
+}
 
-    fn lose(&self, spans: u64, why: String) {
-        self.shared.dropped.fetch_add(spans, Relaxed);
-        *self.shared.why.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+/// Sends something once to `/v1/what`, and returns how much of it the collector has rejected, as it
+/// says under this name.
+async fn post(params: &OtlpParams, what: &str, body: Bytes, rejected: &str) -> Result<u64, Missed> {
+    let authority = &params.authority;
+    let lost = |error: &dyn std::fmt::Display| Missed { why: format!("{authority}: {error}"), again: true };
+    let stream = TcpStream::connect(authority).await.map_err(|error| lost(&error))?;
+    let (mut sender, connection) =
+        http1::handshake(TokioIo::new(stream)).await.map_err(|error| lost(&error))?;
+    let driven = tokio::spawn(connection);
+    let request = Request::post(format!("{}/v1/{what}", params.path))
+        .header(HOST, authority)
+        .header(CONTENT_TYPE, "application/json")
+        .header(USER_AGENT, concat!("suimon/", env!("CARGO_PKG_VERSION")))
+        .body(Full::new(body))
+        .map_err(|error| Missed { again: false, ..lost(&error) })?;
+    let answer = sender.send_request(request).await.map_err(|error| lost(&error))?;
+    let status = answer.status();
+    let said = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
+    driven.abort();
+    if !status.is_success() {
+        // As the protocol has it: these four alone may be tried again.
+        let again = [
+            StatusCode::TOO_MANY_REQUESTS,
+            StatusCode::BAD_GATEWAY,
+            StatusCode::SERVICE_UNAVAILABLE,
+            StatusCode::GATEWAY_TIMEOUT,
+        ];
+        return Err(Missed { again: again.contains(&status), ..lost(&status) });
+    }
+    let said = said.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    let said: Value = serde_json::from_slice(&said).unwrap_or_default();
+    let rejected = &said["partialSuccess"][rejected];
+    // Numbers of 64 bits are strings in its JSON.
+    Ok(rejected.as_u64().or_else(|| rejected.as_str()?.parse().ok()).unwrap_or(0))
+}
+
+fn resource(params: &OtlpParams) -> Resource<'_> {
+    Resource { service_name: &params.service_name, version: env!("CARGO_PKG_VERSION") }
+}
+
+/// Sends numbers, and counts how often that went well.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Numbers(Arc<Shared>);
+
+impl Numbers {
+    /// Sends each `every` what `exposition` returns, the text of `/metrics`. Never returns.
+    pub(super) async fn send(self, params: OtlpParams, every: Duration, exposition: impl Fn() -> String) {
+        let (began, mut ticks) = (SystemTime::now(), tokio::time::interval(every));
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let body = metrics::metrics_of(&exposition(), &resource(&params), began).to_string();
+            // What is lost stands in the next ones, too: they count since the start.
+            let sends = post(&params, "metrics", body.into(), "rejectedDataPoints");
+            let why = match timeout(ANSWER_WITHIN, sends).await {
+                Ok(Ok(0)) => {
+                    self.0.sent.fetch_add(1, Relaxed);
+                    continue;
+                }
+                Ok(Ok(rejected)) => format!("the collector rejected {rejected} numbers"),
+                Ok(Err(Missed { why, .. })) => why,
+                Err(_) => "no answer in time".to_owned(),
+            };
+            self.0.lose(1, why);
+        }
     }
 
-    /// Sends a batch once, and returns how many of its spans the collector has rejected.
-    async fn post(&self, body: Bytes) -> Result<u64, Missed> {
-        let authority = &self.params.authority;
-        let lost =
-            |error: &dyn std::fmt::Display| Missed { why: format!("{authority}: {error}"), again: true };
-        let stream = TcpStream::connect(authority).await.map_err(|error| lost(&error))?;
-        let (mut sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(|error| lost(&error))?;
-        let driven = tokio::spawn(connection);
-        let request = Request::post(format!("{}/v1/traces", self.params.path))
-            .header(HOST, authority)
-            .header(CONTENT_TYPE, "application/json")
-            .header(USER_AGENT, concat!("suimon/", env!("CARGO_PKG_VERSION")))
-            .body(Full::new(body))
-            .map_err(|error| Missed { again: false, ..lost(&error) })?;
-        let answer = sender.send_request(request).await.map_err(|error| lost(&error))?;
-        let status = answer.status();
-        let said = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
-        driven.abort();
-        if !status.is_success() {
-            // As the protocol has it: these four alone may be tried again.
-            let again = [
-                StatusCode::TOO_MANY_REQUESTS,
-                StatusCode::BAD_GATEWAY,
-                StatusCode::SERVICE_UNAVAILABLE,
-                StatusCode::GATEWAY_TIMEOUT,
-            ];
-            return Err(Missed { again: again.contains(&status), ..lost(&status) });
-        }
-        let said = said.map(http_body_util::Collected::to_bytes).unwrap_or_default();
-        let said: Value = serde_json::from_slice(&said).unwrap_or_default();
-        let rejected = &said["partialSuccess"]["rejectedSpans"];
-        // Numbers of 64 bits are strings in its JSON.
-        Ok(rejected.as_u64().or_else(|| rejected.as_str()?.parse().ok()).unwrap_or(0))
+    /// Returns how often numbers were taken by the collector, and how often not.
+    pub(super) fn counts(&self) -> Counts {
+        self.0.counts()
+    }
+
+    /// Returns why numbers could not be sent, if that happened since it was last asked.
+    pub(super) fn take_trouble(&self) -> Option<String> {
+        self.0.take_trouble()
+    }
+}
+
+impl Shared {
+    fn counts(&self) -> Counts {
+        Counts { sent: self.sent.load(Relaxed), dropped: self.dropped.load(Relaxed) }
+    }
+
+    fn lose(&self, count: u64, why: String) {
+        self.dropped.fetch_add(count, Relaxed);
+        *self.why.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+    }
+
+    fn take_trouble(&self) -> Option<String> {
+        self.why.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }

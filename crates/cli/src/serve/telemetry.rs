@@ -1,7 +1,7 @@
 //! What is told of requests, and to whom: the access log, and the spans of traces.
 
 use super::access_log::AccessLog;
-use super::otlp::Spans;
+use super::otlp::{Numbers, Spans};
 use std::sync::Arc;
 use std::time::Duration;
 use suimon_admin::{LogCounts, Passed};
@@ -19,6 +19,7 @@ const WARN_EVERY: Duration = Duration::from_secs(60);
 pub(super) struct Told {
     access: Option<AccessLog>,
     spans: Option<Spans>,
+    numbers: Option<Numbers>,
 }
 
 impl Told {
@@ -33,7 +34,8 @@ impl Told {
             tokio::spawn(sends);
             spans
         });
-        let told = Arc::new(Told { access, spans });
+        let every = settings.otlp.as_ref().and_then(|params| params.metrics_every);
+        let told = Arc::new(Told { access, spans, numbers: every.map(|_| Numbers::default()) });
         if told.is_any() {
             tokio::spawn(Arc::clone(&told).warn_of_drops());
         }
@@ -52,6 +54,20 @@ impl Told {
             traced_only: self.access.is_none(),
             trace_ratio: settings.otlp.as_ref().map(|otlp| otlp.trace_ratio),
         })
+    }
+
+    /// Sends the numbers of `/metrics` to the collector, if that is asked for.
+    pub(super) fn send_numbers(
+        &self,
+        settings: &Telemetry,
+        exposition: impl Fn() -> String + Send + 'static,
+    ) {
+        if let (Some(numbers), Some(params)) = (&self.numbers, settings.otlp.clone())
+            && let Some(every) = params.metrics_every
+        {
+            let numbers = numbers.clone();
+            tokio::spawn(numbers.send(params, every, exposition));
+        }
     }
 
     /// Opens the file of the access log anew.
@@ -75,13 +91,18 @@ impl Told {
         LogCounts {
             access_lines: lines.map(|lines| Passed { passed: lines.written, dropped: lines.dropped }),
             spans: spans.map(|spans| Passed { passed: spans.sent, dropped: spans.dropped }),
+            exports: self
+                .numbers
+                .as_ref()
+                .map(Numbers::counts)
+                .map(|exports| Passed { passed: exports.sent, dropped: exports.dropped }),
         }
     }
 
     /// Says once a minute at most what was dropped. Never returns.
     async fn warn_of_drops(self: Arc<Self>) {
         let mut ticks = tokio::time::interval(LOOK_EVERY);
-        let (mut lines, mut spans) = (Drops::default(), Drops::default());
+        let (mut lines, mut spans, mut exports) = (Drops::default(), Drops::default(), Drops::default());
         loop {
             ticks.tick().await;
             let counts = self.counts();
@@ -95,6 +116,10 @@ impl Told {
                 let why = self.spans.as_ref().and_then(Spans::take_trouble);
                 let why = why.unwrap_or_else(|| "the collector takes them too slowly".to_owned());
                 tracing::warn!(reason = "otlp", "{more} spans of traces were dropped: {why}");
+            }
+            if let Some(more) = counts.exports.and_then(|it| exports.due(now, it.dropped)) {
+                let why = self.numbers.as_ref().and_then(Numbers::take_trouble).unwrap_or_default();
+                tracing::warn!(reason = "otlp_metrics", "metrics could not be sent {more} times: {why}");
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What an operator sees and keeps: learned state, admin listener, recordings and logs.
 
 use super::DefaultValue::{Is, Required, Unset};
-use super::{ENTRIES_MAX, Form, GIB, Section, key};
+use super::{ENTRIES_MAX, Form, GIB, HOUR, SECOND, Section, key};
 use crate::shape::Shape::{
     AddressSocketOrOff, Count, Flag, Host, List, Name, Number, Path, Size, Text, Time, Word,
 };
@@ -180,19 +180,25 @@ pub(super) const LOG: Section = Section {
 pub(super) const TELEMETRY: Section = Section {
     path: "telemetry",
     form: Form::Table,
-    doc: "Traces for OpenTelemetry: a span for each request, and below it one for each wait, the application and the response. See docs/telemetry.md.",
+    doc: "For OpenTelemetry: traces, with a span for each request, and below it one for each wait, the application and the response; and metrics. See docs/telemetry.md.",
     keys: &[
         key(
             "otlp_endpoint",
             Text,
-            Unset { means: "no traces", example: "\"http://127.0.0.1:4318\"" },
-            "A collector that takes OTLP over HTTP: spans go to /v1/traces below it, as JSON.",
+            Unset { means: "neither traces nor metrics are sent", example: "\"http://127.0.0.1:4318\"" },
+            "A collector that takes OTLP over HTTP, as JSON: spans go to /v1/traces below it.",
         ),
         key(
             "trace_ratio",
             Number(0.0, 1.0),
             Is("0.01"),
             "The share of requests whose spans are sent. Where a trusted proxy sends traceparent, its flag decides instead.",
+        ),
+        key(
+            "metrics_every",
+            Time(SECOND, HOUR),
+            Unset { means: "no metrics are sent; /metrics has them all the same", example: "\"60s\"" },
+            "How often the numbers of /metrics are sent to the collector, to /v1/metrics.",
         ),
         key("service_name", Name, Is("\"suimon\""), "What the spans are from: service.name."),
     ],

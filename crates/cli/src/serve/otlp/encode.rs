@@ -45,13 +45,18 @@ pub(super) fn spans_of(batch: &[Box<RequestRecord>], resource: &Resource<'_>) ->
         .collect();
     json!({
         "resourceSpans": [{
-            "resource": { "attributes": [
-                text("service.name", resource.service_name),
-                text("service.version", resource.version),
-            ] },
+            "resource": resource_of(resource),
             "scopeSpans": [{ "scope": { "name": "suimon", "version": resource.version }, "spans": spans }],
         }]
     })
+}
+
+/// Returns whose spans or numbers they are.
+pub(super) fn resource_of(resource: &Resource<'_>) -> Value {
+    json!({ "attributes": [
+        text("service.name", resource.service_name),
+        text("service.version", resource.version),
+    ] })
 }
 
 /// Returns how many spans a request has.
@@ -206,7 +211,8 @@ fn status(record: &RequestRecord) -> Value {
     if error_type(record).is_some() { json!({ "code": ERROR }) } else { json!({}) }
 }
 
-fn text(key: &str, value: &str) -> Value {
+/// Returns an attribute.
+pub(super) fn text(key: &str, value: &str) -> Value {
     json!({ "key": key, "value": { "stringValue": value } })
 }
 
