@@ -9,7 +9,7 @@ use suimon_params::kubernetes::OrdersParams;
 use suimon_params::nodes::{NodesParams, ProviderParams, ScalingLaw};
 use suimon_params::pool::WorkerKind;
 use suimon_params::upstream::{Balance, UpstreamParams, WorkersNodeParams};
-use suimon_params::{OnClientDisconnect, PoolRoutes, RoutePattern, SessionKind};
+use suimon_params::{AccessFormat, OnClientDisconnect, PoolRoutes, RoutePattern, SessionKind, Telemetry};
 use suimon_settings::{Settings, StatePath, duration};
 use suimon_sim::{Efficiency, Scenario};
 use suimon_workload::{Arrivals, Workload};
@@ -100,6 +100,24 @@ pub(crate) fn of_settings(settings: &Settings) -> Lines {
     if let Some(recording) = &proxy.record {
         let mebibytes = recording.bytes_max >> 20;
         lines.push(("recording", format!("{}, at most {mebibytes} MiB", recording.file.display())));
+    }
+    lines.extend(telemetry(&settings.telemetry));
+    lines
+}
+
+/// Returns what is told of requests, and to whom.
+fn telemetry(told: &Telemetry) -> Lines {
+    let mut lines = Lines::new();
+    if told.access != AccessFormat::Off {
+        let file = told.access_file.as_ref();
+        let place = file.map_or_else(|| "standard output".to_owned(), |file| file.display().to_string());
+        lines.push(("access log", format!("{} to {place}", told.access.word())));
+    }
+    if let Some(otlp) = &told.otlp {
+        let numbers = otlp.metrics_every.map(|every| format!(", metrics every {}", duration::show(every)));
+        let (percent, numbers) = (otlp.trace_ratio * 100.0, numbers.unwrap_or_default());
+        let place = format!("http://{}{}", otlp.authority, otlp.path);
+        lines.push(("telemetry", format!("spans of {percent} % of requests{numbers}, to {place}")));
     }
     lines
 }
@@ -322,6 +340,18 @@ mod tests {
         assert!(text.contains("clients      http://0.0.0.0:8000\n"), "{text}");
         assert!(text.contains("visit (begins with any request; patience learned)"), "{text}");
         assert!(text.contains("up to 200 found from traffic, a limit is found and enforced"), "{text}");
+    }
+
+    #[test]
+    fn what_is_told_of_requests_is_said_where_something_is() {
+        assert!(telemetry(&Settings::default().telemetry).is_empty());
+        let text = "[log]\naccess = \"json\"\n[telemetry]\notlp_endpoint = \"http://collector\"\nmetrics_every = \"60s\"\n";
+        let told = Settings::parse("test.toml", text).unwrap().telemetry;
+        let lines = [
+            ("access log", "json to standard output".to_owned()),
+            ("telemetry", "spans of 1 % of requests, metrics every 1m, to http://collector:4318".to_owned()),
+        ];
+        assert_eq!(telemetry(&told), lines);
     }
 
     #[test]

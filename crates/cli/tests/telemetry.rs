@@ -119,15 +119,20 @@ fn the_same_warning_is_written_a_few_times_and_then_counted_and_can_be_json() {
         assert_eq!(first[key], value, "{key} of {first}");
     }
     assert_eq!(first["request_id"].as_str().unwrap().len(), 32);
-    let mut written = 1;
-    let more = loop {
+    // On a slow machine they come in several windows.
+    let (mut written, mut told, mut more) = (1, 0, 0);
+    while written + more < 40 {
         let next = json(&gateway.process.wait_err("no response from the application"));
         match next["more"].as_u64() {
-            Some(more) => break more,
+            Some(count) => (told, more) = (told + 1, more + count),
             None => written += 1,
         }
-    };
-    assert_eq!((written, more), (5, 35));
+    }
+    assert_eq!(written + more, 40);
+    assert!(
+        told > 0 && written <= 5 * (told + 1),
+        "{written} were written, and {told} times others were counted"
+    );
     gateway.process.finish();
 }
 
