@@ -77,6 +77,31 @@ fn a_kind_that_is_no_longer_held_back_begins_at_once() {
     assert!(gate.line(kind).is_some(), "the line is never taken from those who wait in it");
 }
 
+#[test]
+fn whoever_starts_is_told_how_long_each_gate_held_it_and_what_the_limit_was() {
+    let law = SessionLawKind::Static(1);
+    let mut gate = Gate::new(Params { session_law: law, ..Params::default() }, Instant::ORIGIN);
+    let route = gate.declare_route(Instant::ORIGIN, RouteMode::Fixed(Limit::of(1)));
+    let kind = gate.declare_kind(
+        Instant::ORIGIN,
+        KindParams { line: Some(suimon_line::Params::default()), ..KindParams::default() },
+    );
+    let newcomer = Arrival { route, session: Some(Membership::Newcomer(kind)) };
+    gate.handle_arrival(Instant::ORIGIN, newcomer);
+    let first = started(&mut gate).pop().unwrap();
+    assert_eq!((first.waited, first.held), (Duration::ZERO, Duration::ZERO));
+    assert_eq!((first.limit, first.in_flight), (Some(1), 1));
+    gate.handle_arrival(Instant::ORIGIN, newcomer);
+    let params = gate.params().clone();
+    let kinds = vec![(kind, KindParams { mode: KindMode::Off, line: None, ..KindParams::default() })];
+    gate.adopt(at(0.1), &Adoption { params, kinds, routes: vec![] });
+    assert_eq!(gate.load(route), (1, 1), "its session has begun, and it waits for the slot");
+    gate.handle_end(at(0.5), first.permit, Outcome::Completed);
+    let next = started(&mut gate).pop().expect("the slot is free");
+    assert_eq!((next.waited, next.held), (seconds(0.5), seconds(0.1)));
+    assert_eq!((next.limit, next.in_flight), (Some(1), 1));
+}
+
 /// A gate that has learned the limit 24 of its route, which it finds.
 fn learned() -> (Gate, RouteId) {
     let mut gate = Gate::new(Params::default(), Instant::ORIGIN);
