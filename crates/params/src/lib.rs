@@ -314,6 +314,8 @@ pub struct Timeouts {
     /// How long a graceful shutdown waits for what is under way. Longer than the longest wait for
     /// admission.
     pub drain: Duration,
+    /// The same for a gateway that another process has taken over from: nobody kills it meanwhile.
+    pub drain_taken_over: Duration,
     /// How long a client waits for the application before it is watched for leaving. For a client
     /// that waits to be admitted it is 10 ms at most, since there its leaving is to be noticed
     /// within 20 ms.
@@ -334,6 +336,7 @@ impl Default for Timeouts {
             tunnel_idle: Duration::from_secs(3600),
             handshake: Duration::from_secs(10),
             drain: Duration::from_secs(70),
+            drain_taken_over: Duration::from_secs(70),
             disconnect_watch_after: Duration::from_millis(50),
             h2_ping: Duration::from_secs(20),
         }

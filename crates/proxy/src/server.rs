@@ -418,7 +418,8 @@ impl Server {
                 break true;
             }
         };
-        let drain_max = self.gateway.core().params().timeouts.drain;
+        let timeouts = self.gateway.core().params().timeouts.clone();
+        let drain_max = if is_handed_over { timeouts.drain_taken_over } else { timeouts.drain };
         let since = Instant::now();
         if is_handed_over {
             tracing::info!(

@@ -310,6 +310,7 @@ fn timeouts(values: &Values) -> Timeouts {
         tunnel_idle: values.time("tunnel_idle"),
         handshake: values.time("handshake"),
         drain: values.given_time("drain").unwrap_or(Timeouts::default().drain),
+        drain_taken_over: values.given_time("drain").unwrap_or(Timeouts::default().drain_taken_over),
         disconnect_watch_after: values.time("disconnect_watch_after"),
         h2_ping: values.time("h2_ping"),
     }
