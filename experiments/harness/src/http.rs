@@ -42,12 +42,18 @@ pub(crate) struct Visitor {
     to: SocketAddr,
     cookies: BTreeMap<String, String>,
     patience: Duration,
+    browser: Option<String>,
 }
 
 impl Visitor {
     /// Returns a stranger.
     pub(crate) fn new(to: SocketAddr, patience: Duration) -> Self {
-        Visitor { to, cookies: BTreeMap::new(), patience }
+        Visitor { to, cookies: BTreeMap::new(), patience, browser: None }
+    }
+
+    /// Returns it with a browser of its own.
+    pub(crate) fn with_browser(self, name: String) -> Self {
+        Visitor { browser: Some(name), ..self }
     }
 
     /// Returns the names of the visitor's cookies.
@@ -57,9 +63,25 @@ impl Visitor {
 
     /// Requests `path`; posts `form` if there is one.
     pub(crate) fn ask(&mut self, path: &str, form: Option<&str>) -> Result<Answer> {
+        self.send(path, form, None)
+    }
+
+    /// Asks how the own place in line stands, as the script of the waiting page does.
+    pub(crate) fn poll(&mut self, path: &str) -> Result<Answer> {
+        self.send(path, None, Some(("Suimon-Poll", "waiting".to_string())))
+    }
+
+    fn send(
+        &mut self,
+        path: &str,
+        form: Option<&str>,
+        header: Option<(&'static str, String)>,
+    ) -> Result<Answer> {
         let cookies: Vec<String> =
             self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let mut headers = vec![("Accept", "application/json".to_string())];
+        headers.extend(self.browser.clone().map(|browser| ("User-Agent", browser)));
+        headers.extend(header);
         if !cookies.is_empty() {
             headers.push(("Cookie", cookies.join("; ")));
         }

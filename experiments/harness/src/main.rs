@@ -9,6 +9,7 @@
 //! - [`flash_crowd`]: `flash-crowd`, ten times as many visitors as can be served, in line.
 //! - [`waiting_cost`]: `waiting-cost`, what visitors in line cost.
 //! - [`gateway_restart`]: `gateway-restart`, the gateway ends under load and is restarted.
+//! - [`takeovers`]: `takeovers`, the gateway is taken over, and killed, again and again in a rush.
 //! - [`sharing_live`]: `sharing-live`, several gateways before one application, one of them or their
 //!   engine lost.
 //! - [`sharing_simulated`]: `sharing-simulated`, the same on sites of several kinds, simulated.
@@ -91,6 +92,7 @@ mod slow_answers;
 mod slow_clients;
 mod smuggling;
 mod sqs;
+mod takeovers;
 mod ticket_forgery;
 mod tomcat_model;
 mod trouble;
@@ -143,6 +145,8 @@ enum Experiment {
     KillAndRestart(kill_and_restart::Options),
     #[command(name = "gateway-restart")]
     GatewayRestart(gateway_restart::Options),
+    #[command(name = "takeovers")]
+    Takeovers(takeovers::Options),
     #[command(name = "sharing-live")]
     SharingLive(sharing_live::Options),
     #[command(name = "slow-answers")]
@@ -219,6 +223,7 @@ fn main() -> ExitCode {
         Experiment::WaitingMemory(options) => waiting_memory::run(options),
         Experiment::KillAndRestart(options) => kill_and_restart::run(options),
         Experiment::GatewayRestart(options) => gateway_restart::run(options),
+        Experiment::Takeovers(options) => takeovers::run(options),
         Experiment::SharingLive(options) => sharing_live::run(&options),
         Experiment::SlowAnswers(options) => slow_answers::run(&options),
         Experiment::DegradationPapers(options) => degradation_papers::run(&options),
