@@ -93,6 +93,7 @@ pub(crate) fn run(args: &Serve) -> Exit {
     let port = address.map_or(0, |address| address.port());
     settings.proxy.waiting_room.state_file = state_files::line(&settings.waiting_room_state, port);
     settings.proxy.learned_file = state_files::learned(&settings.learned_state, address);
+    settings.proxy.overrides_file = state_files::overrides(address);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Backend, Gateway, Ran, file, get, run, until};
+use common::{Backend, Gateway, Ran, file, get, run, suimon, until};
 use std::fs;
 use std::thread;
 use suimon_admin::{OverrideAnswer, RouteState, State};
@@ -114,6 +114,47 @@ fn a_recording_has_what_was_overridden_and_is_played_alike() {
 }
 
 #[test]
+fn an_override_outlives_a_crash_of_the_gateway_until_its_time_is_over() {
+    let (backend, folder) = (Backend::start(), tempfile::tempdir().unwrap());
+    let settings = file(&folder, "suimon.toml", HELD);
+    // A port of its own, as one that the system chooses has no files.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let listen = format!("127.0.0.1:{port}");
+    let start = || {
+        let args = [
+            "serve",
+            "--listen",
+            &listen,
+            "--admin",
+            "127.0.0.1:0",
+            "--to",
+            &backend.url(),
+            "--config",
+            &settings,
+        ];
+        let mut command = suimon(&args);
+        command.env("STATE_DIRECTORY", folder.path());
+        Gateway::of(command)
+    };
+    let gateway = start();
+    let pinned = done(&gateway, &["pin", "GET /held", "1", "--who", "anna"]);
+    assert_eq!(pinned.overrides.len(), 1);
+    gateway.process.signal(Signal::KILL);
+    gateway.process.end();
+    let gateway = start();
+    gateway.process.wait_err("still overridden, from before the start: route GET /held: limit 1");
+    let again = state(&gateway).overrides;
+    assert_eq!((&*again[0].name, &*again[0].who, again[0].id), ("GET /held", "anna", 1));
+    assert!((again[0].until - pinned.overrides[0].until).abs() < 1e-3, "{again:?}");
+    assert_eq!(route(&gateway, "GET /held").limit, Some(1));
+    done(&gateway, &["release", "1"]);
+    gateway.process.finish();
+    let gateway = start();
+    assert_eq!((state(&gateway).overrides, route(&gateway, "GET /held").limit), (vec![], Some(5)));
+    gateway.process.finish();
+}
+
+#[test]
 fn nobody_is_held_while_the_gate_is_open() {
     let backend = Backend::start();
     let gateway = Gateway::start(&["--to", &backend.url()]);
@@ -167,5 +208,21 @@ fn a_drained_node_gets_nothing_new_until_it_is_released() {
         get(gateway.clients, "/items/1");
         node().picked > picked
     });
+    gateway.process.finish();
+}
+
+#[test]
+fn a_drained_node_serves_again_where_no_other_is_left() {
+    let (one, other, folder) = (Backend::start(), Backend::start(), tempfile::tempdir().unwrap());
+    let nodes = file(&folder, "nodes", &format!("{}\n{}\n", one.url(), other.url()));
+    let settings =
+        file(&folder, "suimon.toml", &format!("[upstream]\nnodes = []\nnodes_file = \"{nodes}\"\n"));
+    let gateway = Gateway::start(&["--config", &settings]);
+    until("both are found", || state(&gateway).nodes.len() == 2);
+    done(&gateway, &["drain-node", &one.url()]);
+    fs::write(&nodes, format!("{}\n", one.url())).unwrap();
+    gateway.process.wait_err("no longer overridden (no other node is left)");
+    assert_eq!(get(gateway.clients, "/items/1").0, 200);
+    assert_eq!(state(&gateway).overrides, []);
     gateway.process.finish();
 }

@@ -66,6 +66,8 @@ pub struct Params {
     pub gate: suimon_gate::Params,
     /// The file in which what was learned outlives the process. `None`: it does not.
     pub learned_file: Option<PathBuf>,
+    /// The file in which what an operator overrides outlives the process. `None`: it does not.
+    pub overrides_file: Option<PathBuf>,
     /// Where what happens to the gate is written, so that it can be replayed. `None`: nowhere.
     pub record: Option<Recording>,
     /// What is shared with other gateways before the same application. `None`: this one is alone.
@@ -108,6 +110,7 @@ impl Params {
             spool,
             lease,
             learned_file,
+            overrides_file,
             record,
             sharing,
             limits,
@@ -142,6 +145,7 @@ impl Params {
             spool,
             lease: LeaseParams { secure: wanted.lease.secure, issued: wanted.lease.issued, ..lease },
             learned_file,
+            overrides_file,
             record,
             sharing,
             gate: suimon_gate::Params {

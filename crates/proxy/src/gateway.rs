@@ -4,6 +4,7 @@
 //! and what HTTP/2 has agreed on. What the gate, the routes, the visitors' cookies and the lines
 //! hold is shared by all settings that follow one another, so that adopting others forgets nothing.
 
+use crate::kept_overrides::KeptOverrides;
 use crate::overrides::{Overridden, Override, OverrideError, OverrideOrder, Overrides};
 use crate::pipeline::{ClientGone, Core, serve};
 use crate::server::StartError;
@@ -27,7 +28,7 @@ use suimon_waiting_room::{Pages, read_template};
 pub(crate) struct Gateway {
     core: ArcSwap<Core>,
     /// What an operator has overridden. Locked while anything is adopted: one after another.
-    overrides: Mutex<Overrides>,
+    overrides: Mutex<KeptOverrides>,
 }
 
 /// How often it is looked whether the time of an override is over.
@@ -36,7 +37,23 @@ const TEND_EVERY: Duration = Duration::from_millis(250);
 impl Gateway {
     /// Returns a gateway that serves by these settings.
     pub(crate) fn new(core: Core) -> Arc<Self> {
-        Arc::new(Gateway { core: ArcSwap::from_pointee(core), overrides: Mutex::default() })
+        let kept = KeptOverrides::open(core.params().overrides_file.clone());
+        let gateway = Gateway { core: ArcSwap::from_pointee(core), overrides: Mutex::new(kept) };
+        let mut kept = gateway.lock();
+        if !kept.all().is_empty() {
+            gateway.put_in_force(&kept);
+            gateway.free_last_nodes(&mut kept);
+            for it in kept.all() {
+                tracing::info!(
+                    id = it.id,
+                    who = it.who,
+                    "still overridden, from before the start: {}",
+                    it.what
+                );
+            }
+        }
+        drop(kept);
+        Arc::new(gateway)
     }
 
     /// Returns what a request that comes now is served by.
@@ -58,6 +75,9 @@ impl Gateway {
         self.core.store(Arc::clone(&after));
         after.backend().keeper.override_with(overrides.modes(), overrides.opens_gate());
         after.backend().keeper.adopt(after.params());
+        if !over.is_empty() {
+            overrides.keep();
+        }
         for ended in over {
             log_end(&ended, "the settings that were adopted change the same");
         }
@@ -80,6 +100,7 @@ impl Gateway {
         let mut overrides = self.lock();
         let (own, earlier) = overrides.set(Instant::now(), SystemTime::now(), order)?;
         self.put_in_force(&overrides);
+        overrides.keep();
         if let Some(earlier) = earlier {
             log_end(&earlier, "another one takes its place");
         }
@@ -99,6 +120,7 @@ impl Gateway {
         let mut overrides = self.lock();
         let ended = overrides.release(id)?;
         self.put_in_force(&overrides);
+        overrides.keep();
         log_end(&ended, &format!("released by {who}"));
         Ok(())
     }
@@ -117,9 +139,11 @@ impl Gateway {
             if ended.is_empty() {
                 // A node may have come back under its address.
                 self.hold_nodes_back(&overrides);
+                self.free_last_nodes(&mut overrides);
                 continue;
             }
             self.put_in_force(&overrides);
+            overrides.keep();
             ended.iter().for_each(|ended| log_end(ended, "its time is over"));
         }
     }
@@ -140,7 +164,34 @@ impl Gateway {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Overrides> {
+    /// Lets nodes serve again that are held back, where no other node is left: that was no operator's
+    /// wish.
+    fn free_last_nodes(&self, overrides: &mut KeptOverrides) {
+        let held = overrides.nodes();
+        if held.is_empty() {
+            return;
+        }
+        let core = self.core();
+        let upstreams = core.backend().upstreams().filter(|(_, it)| has_nodes(it));
+        let stranded: Vec<String> = upstreams
+            .map(|(_, upstream)| upstream.view())
+            .filter(|nodes| nodes.iter().all(|node| node.status == "draining"))
+            .flatten()
+            .map(|node| node.address)
+            .filter(|address| held.contains(address))
+            .collect();
+        if stranded.is_empty() {
+            return;
+        }
+        let is_stranded =
+            |it: &Override| matches!(&it.what, Overridden::Node { address } if stranded.contains(address));
+        let ended = overrides.take_out(is_stranded);
+        self.hold_nodes_back(overrides);
+        overrides.keep();
+        ended.iter().for_each(|ended| log_end(ended, "no other node is left"));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, KeptOverrides> {
         self.overrides.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -20,6 +20,7 @@ mod error_response;
 mod exchange;
 mod gatekeeper;
 mod gateway;
+mod kept_overrides;
 mod liveness;
 mod nodes_report;
 mod overrides;

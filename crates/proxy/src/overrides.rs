@@ -3,9 +3,11 @@
 //! One thing has one override: a later one of the same thing takes the place of the earlier. The
 //! table says what holds now; who owns it puts that in force.
 
+use serde_json::{Value, json};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{error, fmt};
 use suimon_gate::RouteMode;
+use suimon_model::Limit;
 
 /// The most overrides at once.
 pub const OVERRIDES_MAX: usize = 256;
@@ -80,6 +82,9 @@ pub enum OverrideError {
     Full,
 }
 
+/// What the file begins with.
+const WHAT: &str = "suimon overrides, 1";
+
 /// Every override, by its number.
 #[derive(Debug, Default)]
 pub(crate) struct Overrides {
@@ -138,6 +143,56 @@ impl Overrides {
         let (out, left) = std::mem::take(&mut self.all).into_iter().partition(is_meant);
         self.all = left;
         out
+    }
+
+    /// Returns them as a file has them, which is that of the process `pid`.
+    pub(crate) fn to_json(&self, pid: u32) -> String {
+        let one = |it: &Override| {
+            let (subject, name, value) = match &it.what {
+                Overridden::Route { name, mode } => {
+                    let value = mode.fixed().map_or(json!(mode.word()), |limit| json!(limit));
+                    ("route", name.as_str(), value)
+                }
+                Overridden::Gate => ("gate", "", Value::Null),
+                Overridden::Node { address } => ("node", address.as_str(), Value::Null),
+            };
+            json!({
+                "id": it.id, "subject": subject, "name": name, "value": value, "who": it.who, "why": it.why,
+                "since": it.since_unix, "until": it.until_unix,
+            })
+        };
+        let all: Vec<_> = self.all.iter().map(one).collect();
+        format!("{:#}\n", json!({ "what": WHAT, "process": pid, "last": self.last, "overrides": all }))
+    }
+
+    /// Returns those of a file whose time is not over; `None`: that is no such file.
+    pub(crate) fn of_json(text: &str, now: Instant, wall: SystemTime) -> Option<Overrides> {
+        let file: Value = serde_json::from_str(text).ok().filter(|file: &Value| file["what"] == WHAT)?;
+        let now_unix = wall.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        let one = |it: &Value| {
+            let text = |key: &str| it[key].as_str().map(str::to_owned);
+            let (since_unix, until_unix) = (it["since"].as_f64()?, it["until"].as_f64()?);
+            let what = match it["subject"].as_str()? {
+                "route" => {
+                    let limit = it["value"].as_u64().and_then(|limit| u32::try_from(limit).ok());
+                    let mode = limit.map(|limit| RouteMode::Fixed(Limit::of(limit)));
+                    let words = [RouteMode::Observe, RouteMode::Enforce];
+                    let mode = mode.or(words.into_iter().find(|mode| it["value"] == mode.word()))?;
+                    Overridden::Route { name: text("name")?, mode }
+                }
+                "gate" => Overridden::Gate,
+                "node" => Overridden::Node { address: text("name")? },
+                _ => return None,
+            };
+            // A clock that was set back prolongs nothing beyond what one may last.
+            let left = (until_unix - now_unix).clamp(0.0, OVERRIDE_SECONDS_MAX as f64);
+            let (id, ends) = (it["id"].as_u64()?, now + Duration::from_secs_f64(left));
+            let own =
+                Override { id, what, who: text("who")?, why: text("why"), since_unix, until_unix, ends };
+            Some(own).filter(|_| left > 0.0)
+        };
+        let all = file["overrides"].as_array()?.iter().take(OVERRIDES_MAX).filter_map(one).collect();
+        Some(Overrides { all, last: file["last"].as_u64()? })
     }
 
     /// Returns all of them.
@@ -247,6 +302,34 @@ mod tests {
         assert_eq!(overrides.release(4), Err(OverrideError::NoSuch(4)));
         assert_eq!(overrides.release(3).map(|it| it.id), Ok(3));
         assert!(overrides.all().is_empty());
+    }
+
+    #[test]
+    fn a_file_keeps_those_whose_time_is_not_over() {
+        let (mut overrides, now) = (Overrides::default(), Instant::now());
+        let at = |seconds| UNIX_EPOCH + Duration::from_secs(seconds);
+        let fixed = RouteMode::Fixed(Limit::of(5));
+        let wanted = [
+            route("GET /a", fixed),
+            route("GET /b", RouteMode::Observe),
+            Overridden::Gate,
+            Overridden::Node { address: "http://a:1".into() },
+        ];
+        for what in wanted.clone() {
+            overrides.set(now, at(1000), order(what, 60)).unwrap();
+        }
+        overrides.set(now, at(1000), order(route("GET /c", RouteMode::Enforce), 10)).unwrap();
+        let text = overrides.to_json(7);
+        let mut read = Overrides::of_json(&text, now, at(1020)).unwrap();
+        assert_eq!(read.all().iter().map(|it| it.what.clone()).collect::<Vec<_>>(), wanted);
+        assert!(read.expire(now + Duration::from_secs(39)).is_empty());
+        assert_eq!(read.expire(now + Duration::from_secs(40)).len(), 4);
+        let (next, _) = read.set(now, at(1100), order(Overridden::Gate, 1)).unwrap();
+        assert_eq!(next.id, 6, "no number is given twice");
+        for wrong in ["", "{}", "[]", &text.replace("overrides, 1", "overrides, 2"), &text[..text.len() / 2]]
+        {
+            assert!(Overrides::of_json(wrong, now, at(1000)).is_none(), "{wrong}");
+        }
     }
 
     #[test]

@@ -191,6 +191,8 @@ fn proxy(sections: &Sections, lease_keys: &StatePath, faults: &mut Faults) -> su
             StatePath::File(path) => Some(path),
             StatePath::StateFolder | StatePath::Nowhere => None,
         },
+        // The state folder decides.
+        overrides_file: None,
         record: recording(sections.once("record")),
         sharing: crate::sharing::sharing(sections.once("sharing")),
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
   suimon override drain-node http://10.0.0.5:8080
   suimon override release 3
 
-An override lasts as long as --for says, an hour if it is not said and a day at most, and ends with the process. It shows in
+An override lasts as long as --for says, an hour if it is not said and a day at most, also over a restart. It shows in
 `suimon status`, in /api/state and in the log, with who, why and until when. A reload keeps it, unless the settings change the very
 same thing. When it ends, the gateway goes on with what it had learned before.
 

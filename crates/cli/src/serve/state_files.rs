@@ -103,6 +103,17 @@ pub(crate) fn learned(kept: &StatePath, address: Option<SocketAddr>) -> Option<P
     )
 }
 
+/// Returns the file that keeps what an operator overrides over a restart, if there is one. A port that
+/// the system chooses has none, as for what is learned.
+pub(crate) fn overrides(address: Option<SocketAddr>) -> Option<PathBuf> {
+    let address = address.filter(|address| address.port() != 0)?;
+    file(
+        &StatePath::StateFolder,
+        &format!("overrides-{}-{}.json", address.ip().to_string().replace(':', "_"), address.port()),
+        "overrides of an operator end with this process",
+    )
+}
+
 fn file(kept: &StatePath, name: &str, consequence: &str) -> Option<PathBuf> {
     match kept {
         StatePath::Nowhere => return None,
