@@ -33,7 +33,7 @@ use suimon_identity::keys::KeysError;
 use suimon_params::Recording;
 use suimon_params::pool::{PORT_WORD, SOCKET_WORD};
 use suimon_params::upstream::{NodeAddress, NodeParams};
-use suimon_proxy::RecordError;
+use suimon_proxy::{BegunSession, RecordError};
 use suimon_proxy::{LearnedView, LineCommand, LineError, LineReport, Observer, Server, StartError, View};
 use suimon_proxy::{LoadReportCounts, UpstreamNodeView};
 use suimon_proxy::{NodesReport, PoolCommand, PoolError, PoolReport};
@@ -210,13 +210,15 @@ async fn serve(
             return Exit::Usage;
         }
     };
-    let predecessor = given.predecessor.as_mut();
-    if let Err(why) = predecessor.map_or(Ok(()), |it| prepared(it, &settings)) {
-        eprintln!("{why}");
-        return Exit::Failed;
-    }
     let takes_over = given.predecessor.is_some();
-    let server = match Server::bind_with(settings.proxy.clone(), given.sockets, takes_over) {
+    let begun = match given.predecessor.as_mut().map(|it| prepared(it, &settings)).transpose() {
+        Ok(begun) => begun,
+        Err(why) => {
+            eprintln!("{why}");
+            return Exit::Failed;
+        }
+    };
+    let server = match Server::bind_with(settings.proxy.clone(), given.sockets, begun.as_deref()) {
         Ok(server) => server,
         Err(error) => {
             eprintln!("{error}");
@@ -320,7 +322,8 @@ async fn serve(
 }
 
 /// Says that what can be checked is right, and waits for the state of the gateway that hands over.
-fn prepared(predecessor: &mut Predecessor, settings: &Settings) -> Result<(), String> {
+/// Returns the sessions that have begun there.
+fn prepared(predecessor: &mut Predecessor, settings: &Settings) -> Result<Vec<BegunSession>, String> {
     match Server::check(&settings.proxy).into_iter().next() {
         Some((_, error)) => Err(error.to_string()),
         None => predecessor.prepared(),

@@ -60,7 +60,9 @@ impl Generations {
     /// Returns the next line with this text, of whichever process.
     fn wait_err(&mut self, what: &str) -> String {
         let mut found = None;
+        let began = Instant::now();
         until(what, || {
+            assert!(began.elapsed() < LONG / 2, "{what} is not said: {}", self.gateway.process.complained());
             let said = self.gateway.process.complained();
             let mut at = self.read;
             for line in said[at..].split_inclusive('\n').filter(|line| line.ends_with('\n')) {
@@ -208,6 +210,76 @@ fn a_new_process_that_cannot_start_leaves_the_old_one_as_it_was() {
     std::fs::write(&settings, good).unwrap();
     assert_eq!(generations.take_over(), first, "it was the first all the time");
     assert_eq!(get(clients, "/").0, 200);
+    generations.finish();
+}
+
+/// A visitor with a browser and cookies of its own.
+struct Visitor {
+    browser: String,
+    cookies: Vec<String>,
+}
+
+impl Visitor {
+    fn new(browser: &str) -> Visitor {
+        Visitor { browser: browser.to_owned(), cookies: Vec::new() }
+    }
+
+    /// Asks for a page, or polls; returns the status and the place in line, if there is one.
+    fn ask(&mut self, gateway: SocketAddr, polls: bool) -> (u16, Option<u64>) {
+        let mut stream = TcpStream::connect(gateway).unwrap();
+        stream.set_read_timeout(Some(LONG)).unwrap();
+        let poll = if polls { "Suimon-Poll: waiting\r\n" } else { "" };
+        write!(
+            stream,
+            "GET /page HTTP/1.1\r\nHost: shop.example\r\nAccept: application/json\r\nUser-Agent: {}\r\nCookie: {}\r\n{poll}Connection: close\r\n\r\n",
+            self.browser,
+            self.cookies.join("; ")
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let set = head.lines().filter_map(|line| line.strip_prefix("set-cookie: "));
+        self.cookies.extend(set.filter_map(|value| Some(value.split(';').next()?.to_owned())));
+        let json: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
+        (head[9..12].parse().unwrap(), json["position"].as_u64())
+    }
+}
+
+#[test]
+fn sessions_and_places_are_those_of_the_new_process() {
+    let (folder, backend) = (tempfile::tempdir().unwrap(), Backend::start());
+    let state = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let text = format!(
+        "[gate]\nsession_law = \"static\"\nstatic_sessions = 1\n[waiting_room]\nstate = \"{}\"\n[lease]\nkeys = \"{}\"\n[learned]\nstate = \"none\"\n",
+        state("room.json"),
+        state("lease.keys")
+    );
+    let settings = file(&folder, "suimon.toml", &text);
+    let mut generations = Generations::start(&["--to", &backend.url(), "--config", &settings]);
+    let gateway = generations.gateway.clients;
+    let mut inside = Visitor::new("inside");
+    assert_eq!(inside.ask(gateway, false).0, 200);
+    let mut waiting: Vec<Visitor> = (0..5).map(|number| Visitor::new(&format!("waits {number}"))).collect();
+    let places: Vec<u64> = waiting.iter_mut().map(|it| it.ask(gateway, false).1.unwrap()).collect();
+    // Others wait by now, and so it gets a lease.
+    assert_eq!(inside.ask(gateway, false).0, 200);
+    for round in 0..3 {
+        generations.take_over();
+        let mut newcomer = Visitor::new(&format!("new {round}"));
+        let (status, place) = newcomer.ask(gateway, false);
+        assert_eq!(status, 503, "the one session there may be is under way, as the new process knows");
+        assert!(place.unwrap() > *places.last().unwrap());
+        assert_eq!(inside.ask(gateway, false).0, 200);
+    }
+    for (visitor, place) in waiting.iter_mut().zip(&places) {
+        let mut told = (429, None);
+        until("a poll is not too early", || {
+            told = visitor.ask(gateway, true);
+            told.0 != 429
+        });
+        assert_eq!(told.1, Some(*place));
+    }
     generations.finish();
 }
 

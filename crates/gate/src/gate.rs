@@ -229,10 +229,7 @@ impl Gate {
             Entrance::RouteGate => self.enter_route_gate(now, id),
             Entrance::Inside(kind, session, leased) => {
                 // A lease from before a restart: an admitted visitor stays admitted.
-                if self.sessions.get(session).is_none() {
-                    self.sessions.begin(now, session, kind, &mut self.visits);
-                    self.sessions.resumes(kind);
-                }
+                self.reopen(now, kind, session);
                 if leased {
                     self.sessions.carries_lease(session);
                 }
@@ -561,6 +558,19 @@ impl Gate {
     /// Undoes [`Gate::hand_over`]: no other process goes on.
     pub fn take_back(&mut self) {
         self.handed_over = false;
+    }
+
+    /// Returns the sessions that were admitted and have not ended, as far as is known.
+    pub fn sessions_begun(&self) -> impl Iterator<Item = (KindId, SessionId)> {
+        self.sessions.all()
+    }
+
+    /// Goes on with a session that was admitted by another gate, if this one does not have it.
+    pub fn reopen(&mut self, now: Instant, kind: KindId, session: SessionId) {
+        if self.sessions.get(session).is_none() {
+            self.sessions.begin(now, session, kind, &mut self.visits);
+            self.sessions.resumes(kind);
+        }
     }
 
     fn send_held_away(&mut self, mut send: impl FnMut(&mut Self, RequestId, KindId)) {

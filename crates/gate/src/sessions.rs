@@ -226,6 +226,11 @@ impl Sessions {
         &mut self.ends[kind.index()]
     }
 
+    /// Returns all, with their kinds.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (KindId, SessionId)> {
+        self.by_id.iter().map(|(id, session)| (session.kind, *id))
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.by_id.len()
     }

@@ -471,6 +471,18 @@ impl Gatekeeper {
         self.with_gate(|inner, now| inner.gate.hand_over(now));
     }
 
+    /// Returns the sessions that have begun.
+    pub(crate) fn sessions_begun(&self) -> Vec<(KindId, SessionId)> {
+        self.lock().gate.sessions_begun().collect()
+    }
+
+    /// Goes on with sessions that have begun at another process. Before anything is recorded.
+    pub(crate) fn reopen(&self, sessions: impl Iterator<Item = (KindId, SessionId)>) {
+        self.with_gate(|inner, now| {
+            sessions.for_each(|(kind, session)| inner.gate.reopen(now, kind, session));
+        });
+    }
+
     /// Takes newcomers again: no other process does.
     pub(crate) fn take_back(&self) {
         self.handed_over.store(false, Relaxed);

@@ -13,7 +13,7 @@ mod sockets;
 mod start_error;
 mod workers;
 
-pub use handover::{HandedOver, Handover};
+pub use handover::{BegunSession, HandedOver, Handover};
 pub use lines::{LineCommand, LineError, LineReport};
 pub(crate) use overrides::has_nodes;
 pub use pools::{PoolCommand, PoolError, PoolReport};
@@ -46,7 +46,7 @@ use suimon_identity::identify::Identifier;
 use suimon_identity::keys::{self, Keys};
 use suimon_identity::lease::Leases;
 use suimon_identity::session_tags::SessionTags;
-use suimon_model::{KindId, PoolId};
+use suimon_model::{KindId, PoolId, SessionId};
 use suimon_params::{KINDS_MAX, Params};
 use suimon_routes::{SHARES, Table};
 use suimon_upstream::{LoadReportCounts, Upstream, UpstreamNodeView, report_keys};
@@ -127,15 +127,19 @@ impl Server {
     /// # Errors
     /// See [`StartError`]; each names the thing and the remedy. Nothing stays bound then.
     pub fn bind(params: Params) -> Result<Server, StartError> {
-        Server::bind_with(params, Sockets::default(), false)
+        Server::bind_with(params, Sockets::default(), None)
     }
 
-    /// As [`Server::bind`], with sockets that are open already. `takes_over`: from another gateway
-    /// that ends.
+    /// As [`Server::bind`], with sockets that are open already. `begun`: the sessions of a gateway that
+    /// hands over to this one, if one does.
     ///
     /// # Errors
     /// As of [`Server::bind`].
-    pub fn bind_with(mut params: Params, sockets: Sockets, takes_over: bool) -> Result<Server, StartError> {
+    pub fn bind_with(
+        mut params: Params,
+        sockets: Sockets,
+        begun: Option<&[BegunSession]>,
+    ) -> Result<Server, StartError> {
         if let Some((_, error)) = Server::check(&params).into_iter().next() {
             return Err(error);
         }
@@ -153,7 +157,7 @@ impl Server {
         let tags = leases.tags();
         let identifier = Identifier::new(&params.sessions, leases, params.limits.session_cookies, secret);
 
-        if params.sharing.is_some() || takes_over {
+        if params.sharing.is_some() || begun.is_some() {
             // Two gateways with one seed would give two visitors the same session.
             let mut seed = [0; 8];
             keys::fill_random(&mut seed).map_err(StartError::Keys)?;
@@ -232,6 +236,13 @@ impl Server {
         let watcher = Watcher::new();
         // It fails where sockets would: when descriptors or memory run out.
         let watcher = watcher.map_err(|error| StartError::Listen(address.expect("checked above"), error))?;
+        let kind_of = |name: &str| params.sessions.kinds.iter().position(|kind| kind.name == name);
+        keeper.reopen(
+            begun
+                .into_iter()
+                .flatten()
+                .filter_map(|(kind, session)| Some((KindId(kind_of(kind)? as u32), SessionId(*session)))),
+        );
         // The addresses are ours now, and so is the file that goes with them.
         let begun = recall(&params, &keeper, &table, &telemetry);
         // Last of what can fail, so that a failed start leaves no file behind.
@@ -409,6 +420,7 @@ impl Server {
             let parts = handover::Parts {
                 keeper: &backend.keeper,
                 recording: core.params().record.as_ref(),
+                kinds: core.kinds(),
                 accepting: &accepting_tell,
                 connections: &self.connections,
                 application,

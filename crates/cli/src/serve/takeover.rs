@@ -5,7 +5,7 @@
 //! | the new one | this one | by then |
 //! |---|---|---|
 //! | `prepared` | | its settings are right; it has written nothing and accepts nothing |
-//! | | `state` | this one takes no newcomers, and all state is in the files |
+//! | | `state`, and the sessions that have begun | this one takes no newcomers, and all other state is in the files |
 //! | `ready` | | it has read them |
 //! | | `accept` | it is the gateway now; this one drains |
 //!
@@ -25,7 +25,7 @@ use std::time::Duration;
 use suimon_params::Params;
 use suimon_params::nodes::ProviderParams;
 use suimon_process::inherited;
-use suimon_proxy::{HandedOver, Handover, Sockets};
+use suimon_proxy::{BegunSession, HandedOver, Handover, Sockets};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
 use tokio::signal::unix::Signal;
 
@@ -36,6 +36,8 @@ const TALK: &str = "talk";
 /// Variables that are about this process alone.
 const OF_THIS_PROCESS: [&str; 5] = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "WATCHDOG_PID", VARIABLE];
 
+/// More sessions than a gateway remembers.
+const SESSIONS_MAX: usize = 1 << 24;
 /// How long the new process may take to read its settings and certificates, ...
 const PREPARES_WITHIN: Duration = Duration::from_secs(30);
 /// ... and to read the state, while newcomers wait.
@@ -78,9 +80,23 @@ pub(super) fn handed_down() -> Result<Option<HandedDown>, String> {
 }
 
 impl Predecessor {
-    /// Says that all that can be checked is right, and waits until the state is in the files.
-    pub(super) fn prepared(&mut self) -> Result<(), String> {
-        self.exchange("prepared", "state")
+    /// Says that all that can be checked is right, and waits until the state is in the files. Returns
+    /// the sessions that have begun.
+    pub(super) fn prepared(&mut self) -> Result<Vec<BegunSession>, String> {
+        self.exchange("prepared", "state")?;
+        let mut sessions = Vec::new();
+        loop {
+            let mut line = String::new();
+            let read = self.talk.read_line(&mut line);
+            // Whoever ends in the middle has written the files before.
+            match line.trim_end().rsplit_once(' ') {
+                Some((kind, number)) if read.is_ok() && sessions.len() < SESSIONS_MAX => {
+                    let number = number.parse().map_err(|_| format!("a session is {line:?}"))?;
+                    sessions.push((kind.to_owned(), number));
+                }
+                _ => return Ok(sessions),
+            }
+        }
     }
 
     /// Says that the state was read, and waits until this process is the gateway.
@@ -131,17 +147,14 @@ impl Successor {
     pub(super) async fn run(self, mut told: Signal) {
         while told.recv().await.is_some() {
             match self.hand_over().await {
-                Ok(pid) => {
-                    tracing::info!("process {pid} has taken over");
-                    return;
-                }
+                Ok(()) => return,
                 Err(why) => tracing::error!("the takeover has failed, and this process goes on: {why}"),
             }
         }
         std::future::pending::<()>().await;
     }
 
-    async fn hand_over(&self) -> Result<u32, String> {
+    async fn hand_over(&self) -> Result<(), String> {
         if let Some(why) = self.refused {
             return Err(why.to_owned());
         }
@@ -169,7 +182,7 @@ impl Successor {
         let mut child = child.map_err(|error| format!("{} cannot be started: {error}", program.display()))?;
         let mut talk = tokio::io::BufStream::new(ours);
         match self.talk(&mut talk, child.id()).await {
-            Ok(()) => Ok(child.id()),
+            Ok(()) => Ok(()),
             Err(why) => {
                 // It may have ended by itself. Before it finds that nobody talks to it any more, from which
                 // it would see that it is to go on.
@@ -185,12 +198,17 @@ impl Successor {
     async fn talk(&self, talk: &mut Talk, pid: u32) -> Result<(), String> {
         hear(talk, "prepared", PREPARES_WITHIN).await?;
         let handed_over: HandedOver = self.handover.begin().await.ok_or("this one is shutting down")?;
-        say(talk, "state").await?;
+        let sessions: Vec<String> =
+            handed_over.sessions.iter().map(|(kind, number)| format!("{kind} {number}\n")).collect();
+        // An empty line ends them.
+        say(talk, &format!("state\n{}", sessions.concat())).await?;
         hear(talk, "ready", READY_WITHIN).await?;
         // From here on nothing can fail: should the new one have ended at this very moment, the service
         // manager is who starts another.
         self.notifier.main_process(pid);
         say(talk, "accept").await?;
+        // With nothing under way this process ends right after the next line.
+        tracing::info!("process {pid} has taken over");
         handed_over.succeeds();
         Ok(())
     }

@@ -741,3 +741,24 @@ fn a_gate_that_is_handed_over_admits_those_who_need_not_wait_and_sends_the_other
     assert_eq!(refused(&mut gate), Reason::WorkToCome);
     gate.handle_end(Instant::ORIGIN, start.permit, Outcome::Completed);
 }
+
+#[test]
+fn a_gate_goes_on_with_the_sessions_of_another() {
+    let params = Params { session_law: SessionLawKind::Static(1), ..Params::default() };
+    let gate = |params: Params| {
+        let mut gate = Gate::new(params, Instant::ORIGIN);
+        let route = gate.declare_route(Instant::ORIGIN, RouteMode::Off);
+        let kind = gate.declare_kind(Instant::ORIGIN, KindParams::default());
+        (gate, Arrival { route, session: Some(Membership::Newcomer(kind)) })
+    };
+    let (mut old, newcomer) = gate(params.clone());
+    old.handle_arrival(Instant::ORIGIN, newcomer);
+    let start = started(&mut old).pop().unwrap();
+    let begun: Vec<_> = old.sessions_begun().collect();
+    assert_eq!(begun, [start.session.unwrap()]);
+    let (mut new, newcomer) = gate(params);
+    begun.iter().for_each(|(kind, session)| new.reopen(Instant::ORIGIN, *kind, *session));
+    new.handle_arrival(Instant::ORIGIN, newcomer);
+    assert!(started(&mut new).is_empty(), "the one session there may be is under way");
+    old.handle_end(Instant::ORIGIN, start.permit, Outcome::Completed);
+}

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use suimon_downstream::connections::{CloseRequest, Connections};
 use suimon_downstream::listener::Accepting;
-use suimon_params::Recording;
+use suimon_params::{Recording, SessionKind};
 use suimon_upstream::Upstream;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -34,10 +34,17 @@ pub struct Handover {
     asks: mpsc::Sender<Asked>,
 }
 
+/// A session that has begun: the name of its kind, and its number.
+pub type BegunSession = (String, u64);
+
 /// A proxy that has stopped for another process, and has written all of its state. Dropping this lets
 /// it go on.
 #[derive(Debug)]
-pub struct HandedOver(oneshot::Sender<()>);
+pub struct HandedOver {
+    /// The sessions that have begun: no file has them, and the other process is to count them.
+    pub sessions: Vec<BegunSession>,
+    outcome: oneshot::Sender<()>,
+}
 
 /// A handover that is asked for.
 #[derive(Debug)]
@@ -70,7 +77,7 @@ impl HandedOver {
     /// The other process goes on.
     pub fn succeeds(self) {
         // If nobody hears it, the proxy has ended.
-        let _ = self.0.send(());
+        let _ = self.outcome.send(());
     }
 }
 
@@ -116,6 +123,7 @@ impl Keeping {
 pub(super) struct Parts<'a> {
     pub(super) keeper: &'a Arc<Gatekeeper>,
     pub(super) recording: Option<&'a Recording>,
+    pub(super) kinds: &'a [SessionKind],
     pub(super) accepting: &'a watch::Sender<Accepting>,
     pub(super) connections: &'a Connections,
     pub(super) application: &'a Upstream,
@@ -132,8 +140,9 @@ impl Parts<'_> {
         self.keeper.hand_over();
         self.application.pause_reports(true);
         self.keeping.finish().await;
+        let sessions = self.sessions();
         let (outcome, came) = oneshot::channel();
-        let goes_on = written.send(HandedOver(outcome)).is_ok() && came.await.is_ok();
+        let goes_on = written.send(HandedOver { sessions, outcome }).is_ok() && came.await.is_ok();
         if goes_on {
             self.accepting.send_replace(Accepting::HandedOver);
             self.connections.tell(CloseRequest::AfterNext);
@@ -149,6 +158,13 @@ impl Parts<'_> {
         }
         self.accepting.send_replace(Accepting::Yes);
         false
+    }
+}
+
+impl Parts<'_> {
+    fn sessions(&self) -> Vec<BegunSession> {
+        let begun = self.keeper.sessions_begun().into_iter();
+        begun.filter_map(|(kind, id)| Some((self.kinds.get(kind.index())?.name.clone(), id.0))).collect()
     }
 }
 
