@@ -2,9 +2,10 @@
 //! ours.
 
 use super::{moves, page};
-use std::fs::File;
-use std::io::Read as _;
-use std::path::PathBuf;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 use suimon_params::WaitingRoomParams;
 
 /// The longest template, in bytes.
@@ -73,13 +74,19 @@ impl Appearance {
     }
 }
 
+/// Opens a regular file. Another process may have put a pipe there, which nobody writes to: to open it
+/// as usual would wait for ever.
+fn open(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no regular file")) }
+}
+
 /// Returns the operator's template, if there is one.
 pub fn read_template(params: &WaitingRoomParams) -> Result<Option<String>, String> {
     let read = |path: &PathBuf| {
         let wrong = |why: String| format!("{}: {why}", path.display());
         let mut text = String::new();
-        let read =
-            File::open(path).and_then(|file| file.take(TEMPLATE_BYTES_MAX + 1).read_to_string(&mut text));
+        let read = open(path).and_then(|file| file.take(TEMPLATE_BYTES_MAX + 1).read_to_string(&mut text));
         let bytes =
             read.map_err(|error| wrong(format!("the waiting room's template cannot be read: {error}")))?;
         if bytes as u64 > TEMPLATE_BYTES_MAX {
@@ -94,4 +101,21 @@ pub fn read_template(params: &WaitingRoomParams) -> Result<Option<String>, Strin
         Ok(text)
     };
     params.template.as_ref().map(read).transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_template_that_is_no_file_is_refused_at_once() {
+        let told = |path: &str| {
+            let params = WaitingRoomParams { template: Some(path.into()), ..WaitingRoomParams::default() };
+            read_template(&params).unwrap_err()
+        };
+        // A folder; and a device that would never end.
+        for path in ["/", "/dev/zero"] {
+            assert!(told(path).contains("no regular file"), "{}", told(path));
+        }
+    }
 }
