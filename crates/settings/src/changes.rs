@@ -3,6 +3,7 @@
 use crate::Faults;
 use crate::read::{self, default, find, seen};
 use crate::schema::{self, DefaultValue, Form, Key, SECTIONS, Section};
+use crate::secrets::hidden;
 use std::fmt;
 use toml::{Table, Value};
 
@@ -11,7 +12,7 @@ use toml::{Table, Value};
 pub struct Change {
     /// Its full name, such as `limits.head_bytes` or `route[2].mode`.
     pub key: String,
-    /// The value it had, as it was written, or its default.
+    /// The value it had, as it was written, with its secrets hidden; or its default.
     pub before: String,
     /// The value it has.
     pub now: String,
@@ -97,7 +98,7 @@ fn of_keys(
 
 fn written(key: &Key, value: Option<Value>) -> String {
     match (value, key.default) {
-        (Some(value), _) => seen(&value),
+        (Some(value), _) => seen(&hidden(&value, key.name == "environment")),
         (None, DefaultValue::Is(literal)) => literal.to_owned(),
         (None, DefaultValue::Unset { .. } | DefaultValue::Required { .. }) => "not set".to_owned(),
     }
@@ -117,6 +118,20 @@ mod tests {
 
     fn told(before: &str, now: &str) -> Vec<String> {
         changes(before, now).unwrap().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn no_change_tells_a_secret() {
+        let pool = |own: &str| format!("[[pool]]\nname = \"app\"\nenvironment = [{own}]\n");
+        assert_eq!(
+            told(&pool("\"DB_PASSWORD=s3cret\""), &pool("")),
+            ["pool[0].environment: [\"DB_PASSWORD=***\"] → []"]
+        );
+        // Cut before it is hidden, the first part of a long password would be seen.
+        let long = "s3cret".repeat(20);
+        let engine = format!("[sharing]\nengine = \"redis://me:{long}@10.0.0.7:6379\"\n");
+        let both = told(&engine, "").concat();
+        assert!(!both.contains("s3cret") && both.contains("redis://me:***@10.0.0.7"), "{both}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! From text to values that each have the form and lie in the range the schema asks for.
 
 use crate::schema::{self, DefaultValue, Form, Key, Section};
+use crate::secrets::hidden;
 use crate::shape::Checked;
 use crate::{Faults, duration};
 use std::collections::{BTreeMap, BTreeSet};
@@ -230,9 +231,10 @@ fn nearest(section: &str, name: &str) -> Option<String> {
     Some(if path.is_empty() { known.to_string() } else { format!("{path}.{known}") })
 }
 
-/// Returns a value as it might have been written, cut to a length that can be read.
+/// Returns a value as it might have been written, cut to a length that can be read. Passwords are
+/// hidden before: what is cut could not be told from others.
 pub(crate) fn seen(value: &Value) -> String {
-    let text = match value {
+    let text = match &hidden(value, false) {
         Value::Table(_) => "{ ... }".to_string(),
         other => other.to_string().replace('\n', " "),
     };

@@ -24,6 +24,13 @@ pub fn without_secrets(text: &str) -> String {
     if says_the_same && !tells { shown } else { toml::to_string_pretty(&hidden).unwrap_or_default() }
 }
 
+/// Returns a value with the secrets in it hidden; of an environment, all values.
+pub(crate) fn hidden(value: &Value, is_environment: bool) -> Value {
+    let mut value = value.clone();
+    hide(&mut value, is_environment, &mut Vec::new());
+    value
+}
+
 /// Returns a value as it is shown: a password in a URL is hidden.
 pub fn without_password(text: &str) -> String {
     let mut out = String::new();

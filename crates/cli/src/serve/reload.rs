@@ -334,7 +334,7 @@ impl From<Faults> for NotAdopted {
 impl std::fmt::Display for NotAdopted {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            NotAdopted::Faults(faults) => faults.fmt(f),
+            NotAdopted::Faults(faults) => f.write_str(&without_password(&faults.to_string())),
             NotAdopted::TakesRestart(changes) => {
                 let restart: Vec<_> = changes.iter().filter(|change| change.takes_restart).cloned().collect();
                 write!(
