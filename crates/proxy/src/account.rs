@@ -10,6 +10,7 @@ use crate::request_ids::X_REQUEST_ID;
 use crate::request_record::{RequestOutcome, RequestRecord, RequestSink};
 use crate::trace_context::TraceContext;
 use http::header::{CONTENT_LENGTH, HOST, HeaderMap, HeaderValue};
+use http::uri::PathAndQuery;
 use http::{Method, Response, StatusCode, request};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -35,6 +36,12 @@ struct Noted {
     session: Option<(KindId, SessionId)>,
 }
 
+/// Returns a copy of its own. As it came it is a part of the request's whole head, which a record that
+/// waits to be written would keep in memory.
+fn own(value: &HeaderValue) -> HeaderValue {
+    HeaderValue::from_bytes(value.as_bytes()).unwrap_or(HeaderValue::from_static(""))
+}
+
 impl Account {
     /// Begins to keep note of a request, if somebody wants to be told of it.
     pub(crate) fn begin(
@@ -55,17 +62,20 @@ impl Account {
         let record = Box::new(RequestRecord {
             arrived,
             total: Duration::ZERO,
-            id: error_format.request_id().clone(),
+            id: own(error_format.request_id()),
             trace,
             client: peer.client(&parts.headers),
             is_secure: peer.is_secure(&parts.headers),
             method: parts.method.clone(),
-            target: parts.uri.path_and_query().cloned(),
+            target: parts
+                .uri
+                .path_and_query()
+                .and_then(|target| PathAndQuery::try_from(target.as_str()).ok()),
             version: parts.version,
             host: parts
                 .headers
                 .get(HOST)
-                .cloned()
+                .map(own)
                 .or_else(|| HeaderValue::try_from(parts.uri.authority()?.as_str()).ok()),
             status: None,
             bytes: 0,

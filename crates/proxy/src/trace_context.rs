@@ -35,11 +35,10 @@ impl TraceContext {
     /// Returns the trace of a request if its spans are to be taken: as its parent's are, if
     /// somebody we trust says so, else with probability `ratio`.
     pub(crate) fn sample(headers: &HeaderMap, is_trusted: bool, ratio: f64) -> Option<TraceContext> {
-        let parent = parent(headers);
-        let is_sampled = match parent {
-            Some(parent) if is_trusted => parent.sampled,
-            _ => (random() as f64) < ratio * (u64::MAX as f64),
-        };
+        // A stranger would choose which trace its requests are filed under.
+        let parent = parent(headers).filter(|_| is_trusted);
+        let is_sampled =
+            parent.map_or_else(|| (random() as f64) < ratio * (u64::MAX as f64), |parent| parent.sampled);
         is_sampled.then(|| TraceContext {
             trace: parent
                 .map_or_else(|| u128::from(random()) << 64 | u128::from(some()), |parent| parent.trace),
@@ -110,7 +109,9 @@ mod tests {
             None,
             "a stranger would fill the collector"
         );
-        assert!(TraceContext::sample(&with(&silent), false, 1.0).is_some());
+        let strange = TraceContext::sample(&with(&silent), false, 1.0).unwrap();
+        assert_eq!(strange.parent, None);
+        assert_ne!(strange.trace, taken.trace, "nor choose whose trace it is in");
     }
 
     #[test]
