@@ -94,7 +94,20 @@ fn json(record: &RequestRecord, began: SystemTime, with_query: bool, out: &mut S
         limit: record.limit,
         in_flight: record.in_flight,
     };
-    out.push_str(&serde_json::to_string(&line).expect("it holds nothing but text and numbers"));
+    let text = serde_json::to_string(&line).expect("it holds nothing but text and numbers");
+    // JSON may hold them, and terminals and readers of lines take them for commands and ends of lines.
+    for letter in text.chars() {
+        if is_unsafe(letter) {
+            let _ = write!(out, "\\u{:04x}", u32::from(letter));
+        } else {
+            out.push(letter);
+        }
+    }
+}
+
+/// Returns whether a character would move a cursor, or end a line for some readers.
+fn is_unsafe(letter: char) -> bool {
+    letter.is_control() || matches!(letter, '\u{2028}' | '\u{2029}')
 }
 
 /// The Common Log Format: client, nobody, session, time, request, status, bytes. Clients that left
@@ -130,9 +143,19 @@ fn clock(at: SystemTime) -> String {
     format!("{}/{}/{}:{} +0000", number(8), MONTHS[month - 1], &text[..4], &text[11..19])
 }
 
-/// Returns text that stands between quotes.
+/// Returns text that stands between quotes, in visible ASCII.
 fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"")
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'\\' | b'"' => out.extend(['\\', char::from(byte)]),
+            b' '..=b'~' => out.push(char::from(byte)),
+            _ => {
+                let _ = write!(out, "\\x{byte:02X}");
+            }
+        }
+    }
+    out
 }
 
 fn protocol(record: &RequestRecord) -> &'static str {
@@ -183,6 +206,20 @@ pub(in crate::serve) mod tests {
             first_byte: Some(Duration::from_millis(50)),
             application: Some(Duration::from_millis(60)),
         }
+    }
+
+    #[test]
+    fn nothing_in_a_path_ends_a_line_or_commands_a_terminal() {
+        let path = "/a\u{9b}31m\u{85}\u{2028}é\"";
+        let record = RequestRecord { target: Some(path.parse().unwrap()), ..record() };
+        let (mut json, mut common) = (String::new(), String::new());
+        Lines::Json { query: false }.write(&record, &mut json);
+        Lines::Common { query: false }.write(&record, &mut common);
+        let read: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(read["path"], path);
+        let shown = |line: &str| !line.trim_end_matches('\n').chars().any(is_unsafe);
+        assert!(shown(&json) && shown(&common) && common.is_ascii(), "{json}{common}");
+        assert!(common.contains(r#""GET /a\xC2\x9B31m\xC2\x85\xE2\x80\xA8\xC3\xA9\" HTTP"#), "{common}");
     }
 
     #[test]
