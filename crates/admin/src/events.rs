@@ -33,6 +33,8 @@ pub(crate) struct Told {
     /// The number of the newest decision.
     id: u64,
     text: Arc<str>,
+    /// Nothing more comes: another process answers here, to which the browser turns by itself.
+    is_end: bool,
 }
 
 /// Gives each event to all who listen.
@@ -58,13 +60,19 @@ impl Stage {
 }
 
 impl Stage {
+    /// Ends all streams.
+    pub(crate) fn end(&self) {
+        self.0.send_replace(Told { is_end: true, ..Told::default() });
+    }
+
     /// Returns what `live` makes of the decisions since the one with number `seen`, and then each
     /// event that is told from now on.
     pub(crate) fn stream(&self, seen: u64, live: impl FnOnce(u64) -> LiveState) -> Response {
         // Before the first is made: none is missed between.
         let later = WatchStream::from_changes(self.0.subscribe());
         let first = tokio_stream::once(Told::of(&live(seen), seen));
-        Sse::new(first.chain(later).map(|told| Ok::<_, Infallible>(told.event()))).into_response()
+        let told = first.chain(later).take_while(|told| !told.is_end);
+        Sse::new(told.map(|told| Ok::<_, Infallible>(told.event()))).into_response()
     }
 }
 
@@ -73,7 +81,7 @@ impl Told {
         let id = live.state.decisions.iter().map(|decision| decision.id).max().unwrap_or(since);
         // It is made of numbers and texts, which JSON can write.
         let text = serde_json::to_string(live).unwrap_or_default();
-        Told { id, text: text.into() }
+        Told { id, text: text.into(), is_end: false }
     }
 
     fn event(&self) -> Event {

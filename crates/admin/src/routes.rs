@@ -87,6 +87,11 @@ pub async fn serve(
     let guard = Guard { hosts: params.hosts.into(), access: Arc::clone(&params.access) };
     let shown = Shown::new(source, params.version.into(), params.access);
     let service = router(guard, shown.clone()).into_make_service_with_connect_info::<Peer>();
+    let stage = shown.stage.clone();
+    let ended = async move {
+        ended.await;
+        stage.end();
+    };
     let served = axum::serve(Bounded::new(listener.into()), service).with_graceful_shutdown(ended);
     tokio::select! {
         done = served.into_future() => done,

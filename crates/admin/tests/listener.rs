@@ -299,13 +299,17 @@ fn visit() -> KindView {
 }
 
 async fn start() -> (SocketAddr, Arc<Fixed>) {
+    start_until(std::future::pending()).await
+}
+
+async fn start_until(ended: impl Future<Output = ()> + Send + 'static) -> (SocketAddr, Arc<Fixed>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let source = Arc::new(Fixed::default());
     let access = AccessParams { trusts_loopback: true, ..AccessParams::default() };
     let access = Arc::new(Access::load(access).unwrap());
     let params = Params { hosts: vec!["gate.internal".into()], version: "9.9.9".into(), access };
-    tokio::spawn(serve(listener, params, Arc::clone(&source) as Arc<dyn Source>, std::future::pending()));
+    tokio::spawn(serve(listener, params, Arc::clone(&source) as Arc<dyn Source>, ended));
     (address, source)
 }
 
@@ -641,6 +645,22 @@ async fn an_event_comes_at_once_and_after_that_only_what_is_new() {
     assert_eq!(history.routes, ["other", "GET /search/\"x\""]);
     assert!(!history.samples.is_empty() && history.decisions.len() == 1, "{history:?}");
     assert_eq!(get(address, "/api/history?seconds=never").await.0, 400);
+}
+
+#[tokio::test]
+async fn the_live_stream_ends_where_another_process_answers() {
+    let (end, ended) = tokio::sync::oneshot::channel::<()>();
+    let (address, _) = start_until(async move { drop(ended.await) }).await;
+    let read = tokio::task::spawn_blocking(move || {
+        let mut stream = TcpStream::connect(address).unwrap();
+        write!(stream, "GET /api/events HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
+        let mut lines = BufReader::new(stream).lines();
+        lines.by_ref().find(|line| line.as_ref().unwrap().starts_with("data: ")).unwrap().unwrap();
+        end.send(()).unwrap();
+        // To its end, which comes.
+        lines.map(Result::unwrap).last()
+    });
+    assert!(tokio::time::timeout(Duration::from_secs(20), read).await.is_ok());
 }
 
 #[tokio::test]
