@@ -59,7 +59,11 @@ fn words(line: &str) -> Vec<String> {
                 quote = Some(letter);
                 word.get_or_insert_default();
             }
-            (None, '|' | '>' | '&' | ';') => break,
+            (None, '|' | '>' | '&' | ';') => {
+                // `2>file`: the number is no word.
+                word = word.filter(|word| !(letter == '>' && word.parse::<u8>().is_ok()));
+                break;
+            }
             (None, '#') if word.is_none() => break,
             (None, _) if letter.is_whitespace() => words.extend(word.take()),
             _ => word.get_or_insert_default().push(letter),
