@@ -119,7 +119,8 @@ $XDG_STATE_HOME/suimon, else ~/.local/state/suimon. Gateways with the same visit
 used, keys are kept in memory only, and a warning is logged.
 
 What is learned of the application is kept in learned-ADDRESS-PORT.json there, by the address of --listen, so that after a restart the
-gateway continues where it was. A file that is damaged, or of another application, is renamed, and a warning is logged.
+gateway continues where it was. A file that is damaged, or of another application, is renamed, and a warning is logged. The line is
+in waiting-room-PORT.json, and overrides in overrides-ADDRESS-PORT.json, in the same folder.
 
 A recording contains, by route, when requests arrived, waited, were answered or were abandoned, and random numbers for their sessions; no
 addresses, cookies, queries or bodies. FILE is the segment being written; full segments, and those of earlier runs, are renamed to
@@ -161,7 +162,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "SIZE", value_parser = recording_size)]
     pub(crate) record_bytes_max: Option<u64>,
     /// What is logged: error, warn, info, debug, trace, or by part. [default: $SUIMON_LOG, else
-    /// info]
+    /// log.filter of the settings, else info]
     #[arg(long, value_name = "FILTER")]
     pub(crate) log: Option<String>,
     /// With COMMAND: the user that the workers run as; needed where the gateway is root.
