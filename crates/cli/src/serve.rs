@@ -44,6 +44,7 @@ use telemetry::Told;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 /// How long a node may take to accept a connection at the start before a warning.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
@@ -280,12 +281,14 @@ async fn serve(
         suimon_admin::metrics_text(&shown, env!("CARGO_PKG_VERSION"), &access)
     });
     let (handed_over, mut is_handed_over) = watch::channel(false);
+    let mut successor = JoinSet::new();
     if let Ok(told) = told_to_hand_over {
         let admin = admin.as_ref().and_then(|(listener, _)| listener.descriptor());
-        let successor = Successor::new(refused, server.handover(), admin, notifier.clone());
-        tokio::spawn(async move {
-            successor.run(told).await;
-            handed_over.send_replace(true);
+        let hands_over = Successor::new(refused, server.handover(), admin, notifier.clone());
+        successor.spawn(async move {
+            if hands_over.run(told).await {
+                handed_over.send_replace(true);
+            }
         });
     }
     if let Some((listener, _)) = admin {
@@ -316,6 +319,8 @@ async fn serve(
         draining.store(true, Relaxed);
     };
     server.run(told_to_stop).await;
+    // A new process that is not the gateway yet would take our end for a crash, and go on.
+    successor.shutdown().await;
     tokio::task::block_in_place(|| told.end());
     tracing::info!("ended");
     Exit::Done

@@ -213,6 +213,25 @@ fn a_new_process_that_cannot_start_leaves_the_old_one_as_it_was() {
     generations.finish();
 }
 
+#[test]
+fn who_is_told_to_stop_leaves_no_new_process_behind() {
+    let (folder, backend) = (tempfile::tempdir().unwrap(), Backend::start());
+    let settings = file(&folder, "suimon.toml", "[learned]\nstate = \"none\"\n");
+    let generations = Generations::start(&["--to", &backend.url(), "--config", &settings]);
+    // The new process waits for its settings.
+    std::fs::remove_file(&settings).unwrap();
+    assert!(Command::new("mkfifo").arg(&settings).status().unwrap().success());
+    let (is_read, reads) = std::sync::mpsc::channel();
+    thread::spawn(move || is_read.send(std::fs::File::options().write(true).open(settings)));
+    generations.asks();
+    let mut pipe = reads.recv_timeout(LONG).unwrap().unwrap();
+    pipe.write_all(b"# a word\n").unwrap();
+    kill(generations.now, Signal::TERM);
+    until("the old one ends", || !common::runs(generations.now));
+    let said = pipe.write_all(b"# another word\n").unwrap_err();
+    assert_eq!(said.kind(), std::io::ErrorKind::BrokenPipe, "nobody is there to read it");
+}
+
 /// A visitor with a browser and cookies of its own.
 struct Visitor {
     browser: String,

@@ -9,11 +9,13 @@
 //! | `ready` | | it has read them |
 //! | | `accept` | it is the gateway now; this one drains |
 //!
-//! If the new one ends or says nothing for too long before the last word, this one goes on. If this one
-//! ends before that, the new one does.
+//! If the new one ends or says nothing for too long before the last word, this one goes on, and so it is
+//! if this one is told to stop: the new one is killed. If this one crashes before that, the new one goes
+//! on.
 
 use super::notify::Notifier;
 use super::role::Role;
+use crate::interrupt;
 use std::env;
 use std::ffi::OsString;
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -143,15 +145,23 @@ impl Successor {
         Successor { refused, program: env::current_exe(), handover, admin, notifier }
     }
 
-    /// Hands over when it is told to. Returns once another process is the gateway.
-    pub(super) async fn run(self, mut told: Signal) {
-        while told.recv().await.is_some() {
-            match self.hand_over().await {
-                Ok(()) => return,
-                Err(why) => tracing::error!("the takeover has failed, and this process goes on: {why}"),
+    /// Hands over when it is told to. Returns whether another process is the gateway; if not, this one
+    /// was told to stop, and what was under way is given up.
+    pub(super) async fn run(self, mut told: Signal) -> bool {
+        let takes_over = async {
+            while told.recv().await.is_some() {
+                match self.hand_over().await {
+                    Ok(()) => return,
+                    Err(why) => tracing::error!("the takeover has failed, and this process goes on: {why}"),
+                }
             }
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            biased;
+            () = interrupt::first() => false,
+            () = takes_over => true,
         }
-        std::future::pending::<()>().await;
     }
 
     async fn hand_over(&self) -> Result<(), String> {
@@ -179,25 +189,26 @@ impl Successor {
             .filter_map(|(role, descriptor)| Some((role.name(), descriptor?))),
         );
         let child = start(program.into(), descriptors);
-        let mut child = child.map_err(|error| format!("{} cannot be started: {error}", program.display()))?;
-        let mut talk = tokio::io::BufStream::new(ours);
-        match self.talk(&mut talk, child.id()).await {
+        let child = child.map_err(|error| format!("{} cannot be started: {error}", program.display()))?;
+        let talk = tokio::io::BufStream::new(ours);
+        let mut trial = Trial { child, handed_over: None, talk, has_succeeded: false };
+        match self.talk(&mut trial).await {
             Ok(()) => Ok(()),
             Err(why) => {
-                // It may have ended by itself. Before it finds that nobody talks to it any more, from which
-                // it would see that it is to go on.
-                let _ = child.kill();
-                drop(talk);
-                let ended = tokio::task::spawn_blocking(move || child.wait()).await;
+                // Before the wait, as a shutdown does not wait for other threads.
+                trial.kill();
+                let ended = tokio::task::spawn_blocking(move || trial.child.wait()).await;
                 let status = ended.ok().and_then(Result::ok).map(|status| status.to_string());
                 Err(format!("{why} ({})", status.unwrap_or("how it ended is not known".to_owned())))
             }
         }
     }
 
-    async fn talk(&self, talk: &mut Talk, pid: u32) -> Result<(), String> {
+    async fn talk(&self, trial: &mut Trial) -> Result<(), String> {
+        let (pid, talk) = (trial.child.id(), &mut trial.talk);
         hear(talk, "prepared", PREPARES_WITHIN).await?;
-        let handed_over: HandedOver = self.handover.begin().await.ok_or("this one is shutting down")?;
+        let handed_over = self.handover.begin().await.ok_or("this one is shutting down")?;
+        let handed_over = trial.handed_over.insert(handed_over);
         let sessions: Vec<String> =
             handed_over.sessions.iter().map(|(kind, number)| format!("{kind} {number}\n")).collect();
         // An empty line ends them.
@@ -207,10 +218,41 @@ impl Successor {
         // manager is who starts another.
         self.notifier.main_process(pid);
         say(talk, "accept").await?;
+        trial.has_succeeded = true;
         // With nothing under way this process ends right after the next line.
         tracing::info!("process {pid} has taken over");
-        handed_over.succeeds();
+        if let Some(handed_over) = trial.handed_over.take() {
+            handed_over.succeeds();
+        }
         Ok(())
+    }
+}
+
+/// A new process that is not the gateway yet. Dropped before it is, as when this process is told to
+/// stop, it is killed.
+struct Trial {
+    child: Child,
+    /// Goes on only when the new process is no more: until then that one has the recording's lock, and
+    /// may write.
+    handed_over: Option<HandedOver>,
+    /// Ends last: one that finds that nobody talks to it any more goes on alone.
+    talk: Talk,
+    has_succeeded: bool,
+}
+
+impl Trial {
+    fn kill(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+    }
+}
+
+impl Drop for Trial {
+    fn drop(&mut self) {
+        if !self.has_succeeded {
+            self.kill();
+            let _ = self.child.wait();
+        }
     }
 }
 
