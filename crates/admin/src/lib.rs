@@ -65,7 +65,7 @@ pub use learned::{
     Learned, LearnedKind, LearnedNext, LearnedRoute, LearnedThink, LearnedTimes, LearnedTransitions,
     LearnedVisits,
 };
-pub use listener::{AdminListener, CONNECTIONS_MAX, HANDSHAKES_MAX};
+pub use listener::{AdminListener, CONNECTIONS_MAX, HANDSHAKES_MAX, UnixBeside};
 pub use load_reports::{LoadReportsState, NodeReportState};
 pub use logs::{LogCounts, Passed};
 pub use names::{

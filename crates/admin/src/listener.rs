@@ -14,7 +14,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
@@ -53,6 +53,15 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Bytes for T {}
 /// What accepts connections of operators.
 pub struct AdminListener(Way);
 
+/// A Unix socket that listens beside the path that it is for: who takes over from another process
+/// leaves that one its own until it is in its place.
+#[derive(Debug)]
+pub struct UnixBeside {
+    listener: UnixListener,
+    beside: PathBuf,
+    path: PathBuf,
+}
+
 enum Way {
     Tcp(TcpListener),
     Unix(UnixListener),
@@ -80,6 +89,46 @@ impl Handshakes {
     }
 }
 
+impl UnixBeside {
+    /// Returns a Unix socket for this path, which its owner and group may open. One that an earlier
+    /// process has left there will be replaced; one at which another process listens only if this one
+    /// `takes_over`.
+    ///
+    /// # Errors
+    /// If the path cannot be had: another process listens there, or something else is there.
+    pub fn bind(path: &Path, takes_over: bool) -> io::Result<Self> {
+        if let Ok(found) = std::fs::symlink_metadata(path) {
+            let is_dead = || {
+                let tried = std::os::unix::net::UnixStream::connect(path);
+                tried.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+            };
+            if !found.file_type().is_socket() || !(takes_over || is_dead()) {
+                return Err(io::ErrorKind::AddrInUse.into());
+            }
+        }
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(BESIDE);
+        let _ = std::fs::remove_file(&beside);
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+        socket.bind(&SockAddr::unix(&beside)?)?;
+        // Nobody can connect before it listens.
+        std::fs::set_permissions(&beside, std::fs::Permissions::from_mode(SOCKET_MODE))?;
+        socket.listen(CONNECTIONS_MAX as i32)?;
+        socket.set_nonblocking(true)?;
+        let listener = UnixListener::from_std(socket.into())?;
+        Ok(UnixBeside { listener, beside: beside.into(), path: path.to_owned() })
+    }
+
+    /// Puts it at its path. At no moment is there none.
+    ///
+    /// # Errors
+    /// If it cannot be renamed.
+    pub fn put_in_place(self) -> io::Result<AdminListener> {
+        std::fs::rename(&self.beside, &self.path)?;
+        Ok(AdminListener(Way::Unix(self.listener)))
+    }
+}
+
 impl From<TcpListener> for AdminListener {
     fn from(listener: TcpListener) -> Self {
         AdminListener(Way::Tcp(listener))
@@ -99,35 +148,6 @@ impl AdminListener {
             Way::Tcp(listener) | Way::Tls { listener, .. } => listener.as_fd().try_clone_to_owned().ok(),
             Way::Unix(_) => None,
         }
-    }
-
-    /// Returns one on a Unix socket, which its owner and group may open. One that an earlier process
-    /// has left there is replaced; one at which another process listens only if this one `takes_over`.
-    /// At no moment is there none.
-    ///
-    /// # Errors
-    /// If the path cannot be had: another process listens there, or something else is there.
-    pub fn unix(path: &Path, takes_over: bool) -> io::Result<Self> {
-        if let Ok(found) = std::fs::symlink_metadata(path) {
-            let is_dead = || {
-                let tried = std::os::unix::net::UnixStream::connect(path);
-                tried.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
-            };
-            if !found.file_type().is_socket() || !(takes_over || is_dead()) {
-                return Err(io::ErrorKind::AddrInUse.into());
-            }
-        }
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(BESIDE);
-        let _ = std::fs::remove_file(&beside);
-        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-        socket.bind(&SockAddr::unix(&beside)?)?;
-        // Nobody can connect before it listens.
-        std::fs::set_permissions(&beside, std::fs::Permissions::from_mode(SOCKET_MODE))?;
-        socket.listen(CONNECTIONS_MAX as i32)?;
-        socket.set_nonblocking(true)?;
-        std::fs::rename(&beside, path)?;
-        UnixListener::from_std(socket.into()).map(|listener| AdminListener(Way::Unix(listener)))
     }
 
     /// Returns the address, if there is one.
@@ -369,22 +389,26 @@ mod tests {
     async fn a_socket_is_taken_over_from_the_dead_and_from_who_hands_it_over() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("admin.sock");
-        let mut first = AdminListener::unix(&path, false).unwrap();
-        let taken = AdminListener::unix(&path, false).map(drop).unwrap_err();
+        let mut first = UnixBeside::bind(&path, false).unwrap().put_in_place().unwrap();
+        let taken = UnixBeside::bind(&path, false).map(drop).unwrap_err();
         assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
         let under_way = tokio::net::UnixStream::connect(&path).await.unwrap();
-        let mut second = AdminListener::unix(&path, true).unwrap();
+        let second = UnixBeside::bind(&path, true).unwrap();
+        let early = tokio::net::UnixStream::connect(&path).await.unwrap();
+        let mut second = second.put_in_place().unwrap();
         let (connected, (_, peer)) = tokio::join!(tokio::net::UnixStream::connect(&path), second.accept());
         assert!(connected.is_ok());
         assert_eq!(peer, Peer { address: None, is_certified: false });
         // Who has come before is still answered by the first.
         first.accept().await;
-        drop((under_way, first, second));
-        assert!(AdminListener::unix(&path, false).is_ok(), "both are dead");
+        first.accept().await;
+        drop((under_way, early, first, second));
+        let third = UnixBeside::bind(&path, false).unwrap().put_in_place();
+        assert!(third.is_ok(), "both are dead");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
         let file = folder.path().join("file");
         std::fs::write(&file, "mine").unwrap();
-        assert!(AdminListener::unix(&file, true).is_err(), "that is no socket");
+        assert!(UnixBeside::bind(&file, true).is_err(), "that is no socket");
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
     }
 

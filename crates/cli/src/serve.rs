@@ -18,7 +18,7 @@ mod telemetry;
 use crate::args::Serve;
 use crate::exit::Exit;
 use crate::{interrupt, summary};
-use admin::Credentials;
+use admin::{Bound, Credentials};
 use drain::Surroundings;
 use given::Given;
 use notify::Notifier;
@@ -28,7 +28,7 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
-use suimon_admin::{Config, ConfigAnswer, ConfigState, Source};
+use suimon_admin::{AdminListener, Config, ConfigAnswer, ConfigState, Source};
 use suimon_identity::keys::KeysError;
 use suimon_params::Recording;
 use suimon_params::pool::{PORT_WORD, SOCKET_WORD};
@@ -238,7 +238,7 @@ async fn serve(
     if let (Some(tls), Some(address)) = (&mut settings.proxy.listen.tls, server.tls_address()) {
         tls.address = address;
     }
-    settings.admin_listen = admin.as_ref().and_then(|(_, address)| *address);
+    settings.admin_listen = admin.as_ref().and_then(Bound::address);
     let told = match Told::begin(&settings.telemetry) {
         Ok(told) => told,
         Err(why) => {
@@ -265,6 +265,17 @@ async fn serve(
         eprintln!("{why}");
         return Exit::Failed;
     }
+    let admin = match admin.map(Bound::open).transpose() {
+        Ok(admin) => admin,
+        Err(why) if takes_over => {
+            tracing::error!("{why}; the gateway continues without it");
+            None
+        }
+        Err(why) => {
+            eprintln!("{why}");
+            return Exit::Failed;
+        }
+    };
     announce(&settings);
     credentials.warn(&settings);
     tokio::spawn(look_at_nodes(settings.proxy.upstream.nodes.clone()));
@@ -283,7 +294,7 @@ async fn serve(
     let (handed_over, mut is_handed_over) = watch::channel(false);
     let mut successor = JoinSet::new();
     if let Ok(told) = told_to_hand_over {
-        let admin = admin.as_ref().and_then(|(listener, _)| listener.descriptor());
+        let admin = admin.as_ref().and_then(AdminListener::descriptor);
         let hands_over = Successor::new(refused, server.handover(), admin, notifier.clone());
         successor.spawn(async move {
             if hands_over.run(told).await {
@@ -291,7 +302,7 @@ async fn serve(
             }
         });
     }
-    if let Some((listener, _)) = admin {
+    if let Some(listener) = admin {
         let source = gateway.clone();
         let params = suimon_admin::Params {
             hosts: settings.admin_hosts,

@@ -2,9 +2,9 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use suimon_admin::{Access, AccessParams, AdminListener, Tls, TlsFiles};
+use suimon_admin::{Access, AccessParams, AdminListener, Tls, TlsFiles, UnixBeside};
 use suimon_settings::{AdminAccess, Settings};
 use tokio::net::TcpListener;
 
@@ -13,6 +13,32 @@ use tokio::net::TcpListener;
 pub(crate) struct Credentials {
     pub(super) access: Arc<Access>,
     tls: Option<Arc<Tls>>,
+}
+
+/// A listener that is bound, and not open to operators yet if another process has its path.
+pub(super) enum Bound {
+    /// With the address that it really has.
+    Address(AdminListener, Option<SocketAddr>),
+    /// With the path that it is for.
+    Unix(UnixBeside, PathBuf),
+}
+
+impl Bound {
+    /// Returns the address that it really has, if it has one.
+    pub(super) fn address(&self) -> Option<SocketAddr> {
+        match self {
+            Bound::Address(_, address) => *address,
+            Bound::Unix(..) => None,
+        }
+    }
+
+    /// Opens it to operators: this process is the gateway now.
+    pub(super) fn open(self) -> Result<AdminListener, String> {
+        match self {
+            Bound::Address(listener, _) => Ok(listener),
+            Bound::Unix(bound, path) => bound.put_in_place().map_err(|error| explain_socket(&path, &error)),
+        }
+    }
 }
 
 /// Credentials as their files have them now.
@@ -54,19 +80,17 @@ impl Credentials {
         }
     }
 
-    /// Returns the listener that the settings name, with the address that it really has, or why there
-    /// is none. `given`: it is open already. `takes_over`: whoever listens on the socket now hands
+    /// Binds the listener that the settings name, or says why there is none. `given`: it is open already. `takes_over`: whoever listens on the socket now hands
     /// over.
     pub(super) async fn listen(
         &self,
         settings: &Settings,
         given: Option<std::net::TcpListener>,
         takes_over: bool,
-    ) -> Result<Option<(AdminListener, Option<SocketAddr>)>, String> {
+    ) -> Result<Option<Bound>, String> {
         if let Some(path) = &settings.admin_access.socket {
-            let listener =
-                AdminListener::unix(path, takes_over).map_err(|error| explain_socket(path, &error))?;
-            return Ok(Some((listener, None)));
+            let bound = UnixBeside::bind(path, takes_over).map_err(|error| explain_socket(path, &error))?;
+            return Ok(Some(Bound::Unix(bound, path.clone())));
         }
         let Some(address) = settings.admin_listen else { return Ok(None) };
         let listener = match given {
@@ -80,7 +104,7 @@ impl Credentials {
             None => listener.into(),
             Some(tls) => AdminListener::with_tls(listener, Arc::clone(tls)),
         };
-        Ok(Some((listener, own)))
+        Ok(Some(Bound::Address(listener, own)))
     }
 
     /// Warns of a token that travels in clear.
