@@ -305,6 +305,7 @@ async fn command_overrides(
                 OverrideError::Several(_) | OverrideError::LastNode(_) | OverrideError::Full => {
                     StatusCode::BAD_REQUEST
                 }
+                OverrideError::HandedOver => StatusCode::SERVICE_UNAVAILABLE,
             };
             (status, format!("{error}\n")).into_response()
         }

@@ -214,6 +214,50 @@ fn a_new_process_that_cannot_start_leaves_the_old_one_as_it_was() {
 }
 
 #[test]
+fn a_new_process_that_fails_with_the_state_in_hand_leaves_all_to_the_old_one() {
+    let (folder, backend) = (tempfile::tempdir().unwrap(), Backend::start());
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let good = "[learned]\nstate = \"none\"\n";
+    let settings = file(&folder, "suimon.toml", good);
+    let operator = format!("unix:{}", path("admin.sock"));
+    // A port that the system chooses has no files.
+    let clients = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (listen, url, recording) = (clients.to_string(), backend.url(), path("gate.rec"));
+    let args = ["serve", "--listen", &listen, "--admin", &operator, "--to", &url, "--config", &settings];
+    let mut command = suimon(&[&args[..], &["--record", &recording]].concat());
+    command.env("STATE_DIRECTORY", folder.path());
+    let process = Running::of(command);
+    process.wait_out(&operator);
+    let now = process.pid();
+    let gateway = Gateway { process, clients, admin: clients };
+    let mut generations = Generations { gateway, now, read: 0 };
+    let over = |args: &[&str]| {
+        let ran = common::run(&[&["override"], args, &["--admin", &operator]].concat());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        ran.out
+    };
+    over(&["open", "--who", "anna"]);
+    // It is opened when the state was read; that its folder is not there does not show before.
+    std::os::unix::fs::symlink("/nowhere/log", path("log")).unwrap();
+    let bad = format!("{good}[log]\naccess = \"json\"\naccess_file = \"{}\"\n", path("log"));
+    for round in ["ben", "carl"] {
+        std::fs::write(&settings, &bad).unwrap();
+        generations.asks();
+        generations.wait_err("still overridden, from before the start");
+        generations.wait_err("the takeover has failed");
+        until("overrides are taken again", || {
+            common::run(&["override", "open", "--who", round, "--admin", &operator]).code == Some(0)
+        });
+    }
+    let said = generations.gateway.process.complained();
+    assert!(!said.contains("the recording has ended"), "{said}");
+    std::fs::write(&settings, good).unwrap();
+    generations.take_over();
+    assert!(over(&["list"]).contains("carl"), "the new one has what the old one was told last");
+    generations.finish();
+}
+
+#[test]
 fn who_is_told_to_stop_leaves_no_new_process_behind() {
     let (folder, backend) = (tempfile::tempdir().unwrap(), Backend::start());
     let settings = file(&folder, "suimon.toml", "[learned]\nstate = \"none\"\n");

@@ -39,10 +39,9 @@ impl Gateway {
     pub(crate) fn new(core: Core) -> Arc<Self> {
         let kept = KeptOverrides::open(core.params().overrides_file.clone());
         let gateway = Gateway { core: ArcSwap::from_pointee(core), overrides: Mutex::new(kept) };
-        let mut kept = gateway.lock();
+        let kept = gateway.lock();
         if !kept.all().is_empty() {
             gateway.put_in_force(&kept);
-            gateway.free_last_nodes(&mut kept);
             for it in kept.all() {
                 tracing::info!(
                     id = it.id,
@@ -98,6 +97,7 @@ impl Gateway {
     /// Puts an override in force.
     pub(crate) fn override_with(&self, order: OverrideOrder) -> Result<(), OverrideError> {
         let mut overrides = self.lock();
+        overrides.are_ours()?;
         let (own, earlier) = overrides.set(Instant::now(), SystemTime::now(), order)?;
         self.put_in_force(&overrides);
         overrides.keep();
@@ -118,11 +118,29 @@ impl Gateway {
     /// Ends an override, because `who` says so.
     pub(crate) fn release(&self, id: u64, who: &str) -> Result<(), OverrideError> {
         let mut overrides = self.lock();
+        overrides.are_ours()?;
         let ended = overrides.release(id)?;
         self.put_in_force(&overrides);
         overrides.keep();
         log_end(&ended, &format!("released by {who}"));
         Ok(())
+    }
+
+    /// Leaves overrides to another process: none is taken or kept from here on.
+    pub(crate) fn hand_over_overrides(&self) {
+        self.lock().hand_over();
+    }
+
+    /// Takes and keeps overrides again, as another process does not.
+    pub(crate) fn take_overrides_back(&self) {
+        self.lock().take_back();
+    }
+
+    /// Makes the file of overrides that of this process, which is the gateway now.
+    pub(crate) fn own_overrides(&self) {
+        let mut overrides = self.lock();
+        overrides.own();
+        self.free_last_nodes(&mut overrides);
     }
 
     /// Ends overrides when their time is over. Never returns.

@@ -1,9 +1,10 @@
 //! Overrides that outlive the process: in a file that is written whole at each change.
 //!
-//! A gateway that takes over reads the file and writes it for itself, so that the one that still
-//! drains does not write any more: it finds another content there than its own.
+//! A gateway that takes over reads the file, and writes it for itself once it is the gateway. The one
+//! that hands over takes no overrides meanwhile and does not write, unless it goes on after all.
+//! Whoever finds another content than its own does not write any more.
 
-use crate::overrides::Overrides;
+use crate::overrides::{OverrideError, Overrides};
 use std::fs::File;
 use std::io::Read as _;
 use std::ops::{Deref, DerefMut};
@@ -22,6 +23,8 @@ pub(crate) struct KeptOverrides {
     file: Option<PathBuf>,
     /// What is in the file, as far as this process knows; `None`: there is none.
     content: Option<String>,
+    /// Whether another process takes over, or has: the file is not ours to write.
+    is_handed_over: bool,
 }
 
 impl KeptOverrides {
@@ -34,16 +37,36 @@ impl KeptOverrides {
         if content.is_some() && kept.is_none() {
             tracing::warn!("{}: holds no overrides that can be read; it is begun anew", path.display());
         }
-        let mut own = KeptOverrides { overrides: kept.unwrap_or_default(), file: Some(path), content };
-        if own.content.is_some() {
-            own.keep();
+        let overrides = kept.unwrap_or_default();
+        KeptOverrides { overrides, file: Some(path), content, is_handed_over: false }
+    }
+
+    /// Makes the file that of this process, if there is one.
+    pub(crate) fn own(&mut self) {
+        if self.content.is_some() {
+            self.keep();
         }
-        own
+    }
+
+    /// Leaves the file to another process.
+    pub(crate) fn hand_over(&mut self) {
+        self.is_handed_over = true;
+    }
+
+    /// Writes again: there is no other process.
+    pub(crate) fn take_back(&mut self) {
+        self.is_handed_over = false;
+        self.own();
+    }
+
+    /// Returns an error if it is another process that keeps overrides.
+    pub(crate) fn are_ours(&self) -> Result<(), OverrideError> {
+        if self.is_handed_over { Err(OverrideError::HandedOver) } else { Ok(()) }
     }
 
     /// Writes what there is now.
     pub(crate) fn keep(&mut self) {
-        let Some(path) = self.file.clone() else { return };
+        let Some(path) = self.file.clone().filter(|_| !self.is_handed_over) else { return };
         if read(&path) != self.content {
             tracing::info!("{} is written by another process now", path.display());
             self.file = None;
@@ -87,6 +110,35 @@ mod tests {
     use std::time::Duration;
 
     #[test]
+    fn a_takeover_that_is_given_up_leaves_the_file_to_who_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("overrides.json");
+        let (what, life) = (Overridden::Gate, Duration::from_secs(60));
+        let order = OverrideOrder { what, life, who: "anna".into(), why: None };
+        let mut first = KeptOverrides::open(Some(path.clone()));
+        first.set(Instant::now(), SystemTime::now(), order).unwrap();
+        first.keep();
+        let before = read(&path);
+        first.hand_over();
+        assert_eq!(first.are_ours(), Err(OverrideError::HandedOver));
+        let on_trial = KeptOverrides::open(Some(path.clone()));
+        assert_eq!(on_trial.all().len(), 1);
+        first.release(1).unwrap();
+        first.keep();
+        assert_eq!(read(&path), before, "nobody writes meanwhile");
+        first.take_back();
+        assert_eq!(first.are_ours(), Ok(()));
+        assert!(KeptOverrides::open(Some(path.clone())).all().is_empty(), "it was written after all");
+        assert!(first.file.is_some());
+        first.hand_over();
+        let mut second = KeptOverrides::open(Some(path.clone()));
+        second.own();
+        let of_second = read(&path);
+        first.keep();
+        assert_eq!(read(&path), of_second);
+    }
+
+    #[test]
     fn who_takes_over_has_them_and_who_drains_writes_no_more() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("overrides.json");
@@ -111,7 +163,9 @@ mod tests {
         first.keep();
         assert_eq!(read(&path).as_ref(), Some(&of_another), "it is another's by now");
         std::fs::write(&path, "half a fi").unwrap();
-        assert!(KeptOverrides::open(Some(path.clone())).all().is_empty());
-        assert!(KeptOverrides::open(Some(path)).all().is_empty(), "it was begun anew");
+        let mut anew = KeptOverrides::open(Some(path.clone()));
+        assert!(anew.all().is_empty());
+        anew.own();
+        assert_eq!(read(&path), Some(anew.to_json(std::process::id())), "it was begun anew");
     }
 }

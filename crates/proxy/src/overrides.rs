@@ -80,6 +80,8 @@ pub enum OverrideError {
     LastNode(String),
     /// There are [`OVERRIDES_MAX`] already.
     Full,
+    /// Another process takes over, or has.
+    HandedOver,
 }
 
 /// What the file begins with.
@@ -265,6 +267,9 @@ impl fmt::Display for OverrideError {
             ),
             OverrideError::Full => {
                 write!(f, "there are {OVERRIDES_MAX} overrides already; release some first")
+            }
+            OverrideError::HandedOver => {
+                f.write_str("another process is taking over from this gateway, and nothing was changed; try again in some seconds")
             }
         }
     }

@@ -307,6 +307,7 @@ impl Server {
         let mut background = JoinSet::new();
         let keeper = Arc::clone(&backend.keeper);
         background.spawn(async move { keeper.tick().await });
+        self.gateway.own_overrides();
         let gateway = Arc::clone(&self.gateway);
         background.spawn(async move { gateway.tend_overrides().await });
         let waited_for = Arc::clone(&backend);
@@ -418,6 +419,7 @@ impl Server {
                 Some(asked) = handovers.recv() => asked,
             };
             let parts = handover::Parts {
+                gateway: &self.gateway,
                 keeper: &backend.keeper,
                 recording: core.params().record.as_ref(),
                 kinds: core.kinds(),

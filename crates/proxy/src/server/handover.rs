@@ -12,6 +12,7 @@ use super::kept::LineStore;
 use super::learned::LearnedStore;
 use super::sockets::Listening;
 use crate::gatekeeper::Gatekeeper;
+use crate::gateway::Gateway;
 use std::sync::Arc;
 use std::time::Duration;
 use suimon_downstream::connections::{CloseRequest, Connections};
@@ -121,6 +122,7 @@ impl Keeping {
 /// The parts of a running proxy that a handover stops.
 #[derive(Debug)]
 pub(super) struct Parts<'a> {
+    pub(super) gateway: &'a Gateway,
     pub(super) keeper: &'a Arc<Gatekeeper>,
     pub(super) recording: Option<&'a Recording>,
     pub(super) kinds: &'a [SessionKind],
@@ -138,6 +140,7 @@ impl Parts<'_> {
         // It waits for the disk.
         let _ = tokio::task::spawn_blocking(move || keeper.end_recording()).await;
         self.keeper.hand_over();
+        self.gateway.hand_over_overrides();
         self.application.pause_reports(true);
         self.keeping.finish().await;
         let sessions = self.sessions();
@@ -151,6 +154,7 @@ impl Parts<'_> {
         self.keeping.go_on();
         self.application.pause_reports(false);
         self.keeper.take_back();
+        self.gateway.take_overrides_back();
         if let Some(recording) = self.recording
             && let Err(error) = self.keeper.begin_recording(recording)
         {
