@@ -288,10 +288,13 @@ async fn serve(
         told: Arc::clone(&told),
     };
     let (shown, access) = (gateway.clone(), Arc::clone(&credentials.access));
-    told.send_numbers(&settings.telemetry, move || {
-        suimon_admin::metrics_text(&shown, env!("CARGO_PKG_VERSION"), &access)
-    });
-    let (handed_over, mut is_handed_over) = watch::channel(false);
+    let (handed_over, is_handed_over) = watch::channel(false);
+    // The collector takes both processes for one, and the numbers of the other one go on from here.
+    told.send_numbers(
+        &settings.telemetry,
+        move || suimon_admin::metrics_text(&shown, env!("CARGO_PKG_VERSION"), &access),
+        once(is_handed_over.clone()),
+    );
     let mut successor = JoinSet::new();
     if let Ok(told) = told_to_hand_over {
         let admin = admin.as_ref().and_then(AdminListener::descriptor);
@@ -312,11 +315,7 @@ async fn serve(
         tokio::spawn(async move {
             // The admin listener answers until the very end, so that operators can watch a drain; unless
             // another process answers there.
-            let ended = async move {
-                if is_handed_over.wait_for(|is| *is).await.is_err() {
-                    std::future::pending::<()>().await;
-                }
-            };
+            let ended = once(is_handed_over);
             if let Err(error) = suimon_admin::serve(listener, params, Arc::new(source), ended).await {
                 tracing::error!(%error, "the admin listener has failed; the gateway continues without it");
             }
@@ -335,6 +334,13 @@ async fn serve(
     tokio::task::block_in_place(|| told.end());
     tracing::info!("ended");
     Exit::Done
+}
+
+/// Waits until it is so, maybe for ever.
+async fn once(mut is_so: watch::Receiver<bool>) {
+    if is_so.wait_for(|is| *is).await.is_err() {
+        std::future::pending::<()>().await;
+    }
 }
 
 /// Says that what can be checked is right, and waits for the state of the gateway that hands over.

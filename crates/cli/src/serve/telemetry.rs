@@ -56,17 +56,23 @@ impl Told {
         })
     }
 
-    /// Sends the numbers of `/metrics` to the collector, if that is asked for.
+    /// Sends the numbers of `/metrics` to the collector until `ended`, if that is asked for.
     pub(super) fn send_numbers(
         &self,
         settings: &Telemetry,
         exposition: impl Fn() -> String + Send + 'static,
+        ended: impl Future<Output = ()> + Send + 'static,
     ) {
         if let (Some(numbers), Some(params)) = (&self.numbers, settings.otlp.clone())
             && let Some(every) = params.metrics_every
         {
             let numbers = numbers.clone();
-            tokio::spawn(numbers.send(params, every, exposition));
+            tokio::spawn(async move {
+                tokio::select! {
+                    () = ended => {}
+                    () = numbers.send(params, every, exposition) => {}
+                }
+            });
         }
     }
 
