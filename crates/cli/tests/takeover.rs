@@ -276,6 +276,59 @@ fn who_is_told_to_stop_leaves_no_new_process_behind() {
     assert_eq!(said.kind(), std::io::ErrorKind::BrokenPipe, "nobody is there to read it");
 }
 
+/// A collector of metrics. Returns when whoever sends them has begun, once for each time.
+fn collector() -> (SocketAddr, std::sync::mpsc::Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, (sender, begun)) = (listener.local_addr().unwrap(), std::sync::mpsc::channel());
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let (mut reader, mut length) = (BufReader::new(&stream), 0);
+            let mut line = String::new();
+            while line != "\r\n" {
+                line.clear();
+                reader.read_line(&mut line).unwrap();
+                if let Some(bytes) = line.to_ascii_lowercase().strip_prefix("content-length: ") {
+                    length = bytes.trim().parse().unwrap();
+                }
+            }
+            let mut body = vec![0; length];
+            // Who hands over stops in the middle.
+            if reader.read_exact(&mut body).is_err() {
+                continue;
+            }
+            let _ = write!(&stream, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{{}}");
+            let body = String::from_utf8(body).unwrap();
+            let since = body.split("\"startTimeUnixNano\":\"").nth(1).unwrap().split('"').next().unwrap();
+            let _ = sender.send(since.to_owned());
+        }
+    });
+    (address, begun)
+}
+
+#[test]
+fn who_has_handed_over_sends_no_metrics_while_it_drains() {
+    let (folder, backend) = (tempfile::tempdir().unwrap(), Backend::start());
+    let (collector, begun) = collector();
+    let text = format!(
+        "[telemetry]\notlp_endpoint = \"http://{collector}\"\nmetrics_every = \"1s\"\ntrace_ratio = 0.0\n[learned]\nstate = \"none\"\n"
+    );
+    let settings = file(&folder, "suimon.toml", &text);
+    let mut generations = Generations::start(&["--to", &backend.url(), "--config", &settings]);
+    let address = generations.gateway.clients;
+    let held = thread::spawn(move || get(address, "/held"));
+    backend.wait_for("/held");
+    let of_old = begun.recv_timeout(LONG).unwrap();
+    let old = generations.take_over();
+    let from = begun.iter().find(|it| *it != of_old);
+    // One of the old one may have been on its way.
+    let late = begun.iter().take(4).filter(|it| Some(it) != from.as_ref()).count();
+    assert!(late <= 1, "{late} of 4 are of the one that drains");
+    assert!(common::runs(old));
+    backend.let_go();
+    assert_eq!(held.join().unwrap().0, 200);
+    generations.finish();
+}
+
 /// A visitor with a browser and cookies of its own.
 struct Visitor {
     browser: String,
