@@ -130,6 +130,7 @@ fn what_serve_would_refuse_is_refused_with_the_line_it_stands_in() {
     let keys = file(&folder, "lease.keys", &format!("1 {}\n", "ab".repeat(32)));
     std::fs::set_permissions(&keys, std::fs::Permissions::from_mode(0o644)).unwrap();
     let template = file(&folder, "hostname", "shop-1\n");
+    let long = file(&folder, "long.html", &"x".repeat((1 << 20) + 1));
     let tls = |cert: &str, key: &str| {
         format!(
             "[listen]\nhttp = \"127.0.0.1:0\"\n[listen.tls]\naddress = \"127.0.0.1:0\"\ncert = \"{cert}\"\nkey = \"{key}\"\n"
@@ -141,7 +142,8 @@ fn what_serve_would_refuse_is_refused_with_the_line_it_stands_in() {
         (tls(&key, &cert), 5, "certificate"),
         (format!("[lease]\nkeys = \"{keys}\"\n"), 2, "chmod 600"),
         (format!("[waiting_room]\ntemplate = \"{template}\"\n"), 2, "is no template"),
-        ("[waiting_room]\ntemplate = \"/dev/zero\"\n".to_owned(), 2, "longer than 1048576 bytes"),
+        ("[waiting_room]\ntemplate = \"/dev/zero\"\n".to_owned(), 2, "it is no regular file"),
+        (format!("[waiting_room]\ntemplate = \"{long}\"\n"), 2, "longer than 1048576 bytes"),
         (format!("[waiting_room]\nstate = \"{inside}/nowhere/line.json\"\n"), 2, "in a folder that is there"),
         (format!("[learned]\nstate = \"{inside}/nowhere/learned.json\"\n"), 2, "in a folder that is there"),
         (format!("[learned]\nstate = \"{inside}\"\n"), 2, "this is a folder"),
