@@ -178,6 +178,9 @@ async fn state(
     Json(State { takes_commands: would_command(&headers, &uri), ..state })
 }
 
+/// The longest history, seconds: a day.
+const HISTORY_SECONDS_MAX: f64 = 86_400.0;
+
 /// How far back the history is asked for.
 #[derive(Deserialize)]
 struct HistoryQuery {
@@ -194,9 +197,14 @@ impl HistoryQuery {
 async fn history(
     extract::State(shown): extract::State<Shown>,
     extract::Query(HistoryQuery { seconds }): extract::Query<HistoryQuery>,
-) -> Json<HistoryState> {
+) -> Response {
+    if !(0.0..=HISTORY_SECONDS_MAX).contains(&seconds) {
+        let why = format!("seconds must be from 0 to {HISTORY_SECONDS_MAX}\n");
+        return (StatusCode::BAD_REQUEST, why).into_response();
+    }
     let view = shown.source.view();
-    Json(shown.memory().samples.history(&view, seconds, state::now_unix()))
+    let history: HistoryState = shown.memory().samples.history(&view, seconds, state::now_unix());
+    Json(history).into_response()
 }
 
 async fn events(extract::State(shown): extract::State<Shown>, headers: HeaderMap) -> Response {

@@ -644,7 +644,9 @@ async fn an_event_comes_at_once_and_after_that_only_what_is_new() {
     let history: HistoryState = serde_json::from_str(body(&answer)).unwrap();
     assert_eq!(history.routes, ["other", "GET /search/\"x\""]);
     assert!(!history.samples.is_empty() && history.decisions.len() == 1, "{history:?}");
-    assert_eq!(get(address, "/api/history?seconds=never").await.0, 400);
+    for wrong in ["never", "-1", "86401", "NaN"] {
+        assert_eq!(get(address, &format!("/api/history?seconds={wrong}")).await.0, 400, "{wrong}");
+    }
 }
 
 #[tokio::test]
