@@ -16,12 +16,14 @@ mod params;
 mod pattern;
 mod query;
 mod remembered;
+mod sites;
 mod spelling;
 mod turnover;
 
 pub use params::{DeclaredRoute, PoolRoutes, Routes};
 pub use pattern::{Pattern, RoutePattern};
 pub use query::QueryPattern;
+pub use sites::{MAIN_SITE, SiteMatch, SiteTable, without_port};
 pub use spelling::Readings;
 
 pub use found::TableSlot;
