@@ -91,10 +91,7 @@ pub(crate) fn run(args: &Serve) -> Exit {
     // A port that the system chooses has no files, whoever has opened it.
     let plain = if named.is_some_and(|named| named.port() == 0) { named } else { listen.plain };
     let address = plain.or(listen.tls.as_ref().map(|tls| tls.address));
-    let port = address.map_or(0, |address| address.port());
-    settings.proxy.waiting_room.state_file = state_files::line(&settings.waiting_room_state, port);
-    settings.proxy.learned_file = state_files::learned(&settings.learned_state, address);
-    settings.proxy.overrides_file = state_files::overrides(address);
+    state_files::name(&mut settings, address);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -200,9 +197,11 @@ async fn serve(
 ) -> Exit {
     // Until it is listened for, the signal would end the process.
     let told_to_hand_over = signal(SignalKind::user_defined2());
-    if let Err(why) = kubernetes::check(settings.proxy.nodes.as_ref()).await {
-        eprintln!("{why}");
-        return Exit::Usage;
+    for nodes in settings.proxy.all_sites().filter_map(|site| site.nodes.as_ref()) {
+        if let Err(why) = kubernetes::check(nodes).await {
+            eprintln!("{why}");
+            return Exit::Usage;
+        }
     }
     let credentials = match Credentials::load(&settings) {
         Ok(credentials) => credentials,
@@ -247,7 +246,7 @@ async fn serve(
         }
     };
     if let Some(notes) = told.notes(&settings.telemetry) {
-        server.note_requests(notes);
+        server.note_requests(&notes);
     }
     let adopter = adopter(server.observer(), credentials.clone(), Arc::clone(&told));
     tokio::spawn(adopter.tell_repeats());
@@ -278,7 +277,8 @@ async fn serve(
     };
     announce(&settings);
     credentials.warn(&settings);
-    tokio::spawn(look_at_nodes(settings.proxy.upstream.nodes.clone()));
+    let nodes = settings.proxy.all_sites().flat_map(|site| site.upstream.nodes.clone());
+    tokio::spawn(look_at_nodes(nodes.collect()));
 
     let draining = Arc::new(AtomicBool::new(false));
     let gateway = Gateway {

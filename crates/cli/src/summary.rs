@@ -9,7 +9,9 @@ use suimon_params::kubernetes::OrdersParams;
 use suimon_params::nodes::{NodesParams, ProviderParams, ScalingLaw};
 use suimon_params::pool::WorkerKind;
 use suimon_params::upstream::{Balance, UpstreamParams, WorkersNodeParams};
-use suimon_params::{AccessFormat, OnClientDisconnect, PoolRoutes, RoutePattern, SessionKind, Telemetry};
+use suimon_params::{
+    AccessFormat, OnClientDisconnect, PoolRoutes, RoutePattern, SessionKind, Site, SiteMatch, Telemetry,
+};
 use suimon_settings::{Settings, StatePath, duration};
 use suimon_sim::{Efficiency, Scenario};
 use suimon_workload::{Arrivals, Workload};
@@ -85,6 +87,7 @@ pub(crate) fn of_settings(settings: &Settings) -> Lines {
         lines.push(("services", format!("{names}: {} ({})", services.mode.means(), services.mode.word())));
     }
     lines.push(("leases", leases(settings)));
+    lines.extend(proxy.sites.iter().map(|site| ("site", self::site(site))));
     let access = &settings.admin_access;
     let admin = match (&access.socket, settings.admin_listen) {
         (Some(path), _) => format!("unix:{}", path.display()),
@@ -103,6 +106,16 @@ pub(crate) fn of_settings(settings: &Settings) -> Lines {
     }
     lines.extend(telemetry(&settings.telemetry));
     lines
+}
+
+/// Returns what another site takes, and where to.
+fn site(site: &Site) -> String {
+    let SiteMatch { hosts, paths } = &site.takes;
+    let places: Vec<&str> = hosts.iter().chain(paths).map(String::as_str).take(NAMED_MAX).collect();
+    let more = (hosts.len() + paths.len()).saturating_sub(NAMED_MAX);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let nodes: Vec<_> = site.params.upstream.nodes.iter().map(ToString::to_string).collect();
+    format!("{}: {}{more}; to {}", site.name(), places.join(", "), nodes.join(", "))
 }
 
 /// Returns what is told of requests, and to whom.

@@ -38,11 +38,18 @@ pub struct Connection {
     entry: Entry,
 }
 
+/// Sites as whose visitor a client is known by one connection at a time.
+const SITES_MAX: usize = 4;
+
+/// What a visitor is at the sites behind the gateway: the number of each, and the session there. The
+/// latest first.
+type SiteSessions = [Option<(usize, (KindId, SessionId))>; SITES_MAX];
+
 #[derive(Clone, Copy, Debug, Default)]
 enum ConnectionVisitor {
     #[default]
     Nobody,
-    Visitor(u64, (KindId, SessionId)),
+    Visitor(u64, SiteSessions),
     /// Several browsers use it: it is a balancer's.
     Many,
 }
@@ -79,11 +86,13 @@ impl Connection {
         self.host.unreadable(fault, accepts)
     }
 
-    /// Returns the session as which a client has been served by this connection before.
-    pub fn session_of(&self, client: u64) -> Option<(KindId, SessionId)> {
+    /// Returns the session as which a client has been served at a site by this connection before.
+    pub fn session_of(&self, site: usize, client: u64) -> Option<(KindId, SessionId)> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         match *known {
-            ConnectionVisitor::Visitor(key, session) if key == client => Some(session),
+            ConnectionVisitor::Visitor(key, sessions) if key == client => {
+                sessions.into_iter().flatten().find(|(of, _)| *of == site).map(|(_, session)| session)
+            }
             ConnectionVisitor::Visitor(..) => {
                 *known = ConnectionVisitor::Many;
                 None
@@ -92,23 +101,27 @@ impl Connection {
         }
     }
 
-    /// Takes note that a client is served as `session`, and returns whether the connection is its
-    /// own.
-    pub fn note_session(&self, client: u64, session: (KindId, SessionId)) -> bool {
+    /// Takes note that a client is served as `session` at a site, and returns whether the connection is
+    /// its own.
+    pub fn note_session(&self, site: usize, client: u64, session: (KindId, SessionId)) -> bool {
         if self.peer.is_trusted() {
             return false;
         }
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        match *known {
+        let mut sessions = match *known {
             ConnectionVisitor::Many => return false,
             ConnectionVisitor::Visitor(key, _) if key != client => {
                 *known = ConnectionVisitor::Many;
                 return false;
             }
-            ConnectionVisitor::Nobody | ConnectionVisitor::Visitor(..) => {
-                *known = ConnectionVisitor::Visitor(client, session);
-            }
-        }
+            ConnectionVisitor::Nobody => SiteSessions::default(),
+            ConnectionVisitor::Visitor(_, sessions) => sessions,
+        };
+        let is_of_site = |entry: &Option<(usize, _)>| entry.is_none_or(|(of, _)| of == site);
+        let at = sessions.iter().position(is_of_site).unwrap_or(SITES_MAX - 1);
+        sessions[..=at].rotate_right(1);
+        sessions[0] = Some((site, session));
+        *known = ConnectionVisitor::Visitor(client, sessions);
         true
     }
 

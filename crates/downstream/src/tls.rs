@@ -1,39 +1,60 @@
-//! The certificate a TLS listener shows, read again when its files change.
+//! The certificates a TLS listener shows, read again when their files change.
 
 use rustls::ServerConfig;
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use std::path::Path;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
-use suimon_params::ListenTls;
+use suimon_params::{ListenTls, Site, SiteMatch, SiteTable};
 use tokio_rustls::TlsAcceptor;
 
-/// The certificate in use.
+/// The certificates in use.
 #[derive(Debug)]
 pub struct Certificate {
-    files: ListenTls,
+    files: Vec<Pair>,
+    reload_every: Duration,
     config: RwLock<Arc<ServerConfig>>,
 }
 
+/// The files of one certificate.
+#[derive(Debug)]
+struct Pair {
+    cert: PathBuf,
+    key: PathBuf,
+    /// The hosts that it is for; those of the first are all others.
+    hosts: Vec<String>,
+}
+
 /// What tells one state of the files from another.
-type Stamp = [Option<(SystemTime, u64)>; 2];
+type Stamp = Vec<Option<(SystemTime, u64)>>;
 
 impl Certificate {
-    /// Returns the certificate of the files, or a sentence about what is wrong with them.
-    pub fn load(files: &ListenTls) -> Result<Self, String> {
-        let config = RwLock::new(read(files)?);
-        Ok(Certificate { files: files.clone(), config })
+    /// Returns the certificate of the files, and those of the sites that have one, or a sentence about
+    /// what is wrong with them.
+    pub fn load(files: &ListenTls, sites: &[Site]) -> Result<Self, String> {
+        let of_sites = sites.iter().filter_map(|site| {
+            let of_site = site.certificate.as_ref()?;
+            let (cert, key) = (of_site.cert.clone(), of_site.key.clone());
+            Some(Pair { cert, key, hosts: site.takes.hosts.clone() })
+        });
+        let first = Pair { cert: files.cert.clone(), key: files.key.clone(), hosts: Vec::new() };
+        let pairs: Vec<_> = std::iter::once(first).chain(of_sites).collect();
+        let config = RwLock::new(read(&pairs)?);
+        Ok(Certificate { files: pairs, reload_every: files.reload_every, config })
     }
 
-    /// Returns who accepts a connection with the certificate in use now.
+    /// Returns who accepts a connection with the certificates in use now.
     pub fn acceptor(&self) -> TlsAcceptor {
         TlsAcceptor::from(Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner)))
     }
 
     /// Looks at the files from time to time. Never returns.
     pub async fn watch(&self) {
-        let every = self.files.reload_every.max(Duration::from_millis(10));
+        let every = self.reload_every.max(Duration::from_millis(10));
         let mut seen = self.stamp();
         loop {
             tokio::time::sleep(every).await;
@@ -45,7 +66,7 @@ impl Certificate {
             match read(&self.files) {
                 Ok(config) => {
                     *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
-                    tracing::info!(cert = %self.files.cert.display(), "certificate reloaded");
+                    tracing::info!(cert = %self.files[0].cert.display(), "certificate reloaded");
                 }
                 // Half-written files are common: the second file's change brings us back here.
                 Err(error) => tracing::warn!("the current certificate is kept: {error}"),
@@ -58,11 +79,42 @@ impl Certificate {
             let metadata = std::fs::metadata(path).ok()?;
             Some((metadata.modified().ok()?, metadata.len()))
         };
-        [of(&self.files.cert), of(&self.files.key)]
+        self.files.iter().flat_map(|pair| [of(&pair.cert), of(&pair.key)]).collect()
     }
 }
 
-fn read(files: &ListenTls) -> Result<Arc<ServerConfig>, String> {
+/// Chooses the certificate by the host that a client asks for (SNI, RFC 6066, 3).
+#[derive(Debug)]
+struct ByHost {
+    /// By site of the table.
+    keys: Vec<Arc<CertifiedKey>>,
+    table: SiteTable,
+}
+
+impl ResolvesServerCert for ByHost {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.keys.get(self.table.site_of(hello.server_name(), "/")).cloned()
+    }
+}
+
+fn read(pairs: &[Pair]) -> Result<Arc<ServerConfig>, String> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let keys = pairs.iter().map(|pair| read_pair(pair, &provider)).collect::<Result<_, _>>()?;
+    let takes = |pair: &Pair| SiteMatch { hosts: pair.hosts.clone(), paths: Vec::new() };
+    let table = SiteTable::new(&pairs.iter().skip(1).map(takes).collect::<Vec<_>>());
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| format!("TLS: {error}"))?
+        .with_no_client_auth()
+        .with_cert_resolver(Arc::new(ByHost { keys, table }));
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    if let Ok(ticketer) = rustls::crypto::ring::Ticketer::new() {
+        config.ticketer = ticketer;
+    }
+    Ok(Arc::new(config))
+}
+
+fn read_pair(files: &Pair, provider: &CryptoProvider) -> Result<Arc<CertifiedKey>, String> {
     let cert = files.cert.display();
     let key = files.key.display();
     let chain =
@@ -76,18 +128,9 @@ fn read(files: &ListenTls) -> Result<Arc<ServerConfig>, String> {
     }
     let private = PrivateKeyDer::from_pem_file(&files.key)
         .map_err(|error| format!("key file {key}: {error}; it must hold one private key in PEM"))?;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| format!("TLS: {error}"))?
-        .with_no_client_auth()
-        .with_single_cert(chain, private)
-        .map_err(|error| format!("certificate {cert} with key {key}: {error}; do they belong together?"))?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    if let Ok(ticketer) = rustls::crypto::ring::Ticketer::new() {
-        config.ticketer = ticketer;
-    }
-    Ok(Arc::new(config))
+    let pair = CertifiedKey::from_der(chain, private, provider);
+    pair.map(Arc::new)
+        .map_err(|error| format!("certificate {cert} with key {key}: {error}; do they belong together?"))
 }
 
 #[cfg(test)]
@@ -113,7 +156,7 @@ mod tests {
             address: "127.0.0.1:0".parse().unwrap(),
         };
         write(&files);
-        let certificate = Arc::new(Certificate::load(&files).unwrap());
+        let certificate = Arc::new(Certificate::load(&files, &[]).unwrap());
         let in_use = || Arc::clone(&certificate.config.read().unwrap());
         let first = in_use();
         let watching = tokio::spawn({

@@ -13,8 +13,14 @@ use std::sync::LazyLock;
 use suimon_params::Sessions;
 
 static IDENTIFIER: LazyLock<Identifier> = LazyLock::new(|| {
-    let leases = Leases::new(Keys::fresh().expect("random bytes"), 3600, ["visit"].into_iter());
-    Identifier::new(&Sessions::default(), leases.expect("one name"), 1000, [7; 32])
+    let leases = Leases::new(Keys::fresh().expect("random bytes"), 3600, None, ["visit"].into_iter());
+    Identifier::new(
+        &Sessions::default(),
+        leases.expect("one name"),
+        1000,
+        [7; 32],
+        std::hash::RandomState::new(),
+    )
 });
 
 /// No cookie of a stranger's proves anything, none of ours reaches the application, and learning is

@@ -182,19 +182,21 @@ impl Visitor {
 }
 
 impl Identifier {
-    /// Returns the identifier of these kinds of session.
+    /// Returns the identifier of these kinds of session. `secret` and `clients`: what cookies of the
+    /// application, and addresses and browsers, are remembered by.
     pub fn new(
         sessions: &suimon_params::Sessions,
         leases: Leases,
         aliases_max: usize,
         secret: [u8; 32],
+        clients: RandomState,
     ) -> Self {
         Identifier {
             kinds: sessions.kinds.iter().map(KindRules::of).collect(),
             names: sessions.detect_cookies.then(CookieNames::new).map(Arc::new),
             leases: Arc::new(leases),
             known: Arc::new(CookieSessions::new(aliases_max, secret)),
-            clients: RandomState::new(),
+            clients,
         }
     }
 

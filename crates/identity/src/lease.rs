@@ -29,8 +29,8 @@ const BYTES: usize = 32;
 pub const TEXT_LEN: usize = sealed::text_len(BYTES);
 const VERSION: u8 = 1;
 
-/// The cookie's name on plain connections. Where there are several kinds of session, each has its
-/// own: the kind's tag follows, four hexadecimal digits.
+/// The cookie's name on plain connections. Where there are several kinds of session, or several sites,
+/// each has its own: the kind's tag follows, four hexadecimal digits.
 const NAME: &str = "suimon";
 /// How the name begins where the client's connection is encrypted: browsers then keep other hosts
 /// and paths from setting it.
@@ -43,6 +43,8 @@ pub struct Leases {
     life: u32,
     /// By kind.
     tags: Vec<[u8; 2]>,
+    /// Whether the cookie's name ends in the kind's tag.
+    is_tagged: bool,
     /// By kind: leases issued until then, seconds since 1970, do not stand by themselves.
     after: Vec<AtomicU32>,
 }
@@ -62,16 +64,21 @@ pub struct Proof {
 
 impl Leases {
     /// Returns leases for the kinds of these names, good for `life` seconds. Two names whose tags
-    /// are equal are returned as an error.
+    /// are equal are returned as an error. `site`: its name, where a gateway has several and this is not
+    /// the main one; another site's cookies may be of the same host.
     pub fn new<'a>(
         keys: Keys,
         life: u32,
+        site: Option<&str>,
         kinds: impl Iterator<Item = &'a str>,
     ) -> Result<Self, (String, String)> {
         let mut names: Vec<&str> = Vec::new();
         let mut tags: Vec<[u8; 2]> = Vec::new();
         for name in kinds {
-            let hash = blake3::hash(name.as_bytes());
+            let hash = match site {
+                None => blake3::hash(name.as_bytes()),
+                Some(site) => blake3::hash(format!("{site}/{name}").as_bytes()),
+            };
             let tag = [hash.as_bytes()[0], hash.as_bytes()[1]];
             if let Some(at) = tags.iter().position(|other| *other == tag) {
                 return Err((names[at].to_owned(), name.to_owned()));
@@ -80,7 +87,8 @@ impl Leases {
             tags.push(tag);
         }
         let after = tags.iter().map(|_| AtomicU32::new(0)).collect();
-        Ok(Leases { seal: Seal::of_leases(keys), life, tags, after })
+        let is_tagged = site.is_some() || tags.len() > 1;
+        Ok(Leases { seal: Seal::of_leases(keys), life, tags, is_tagged, after })
     }
 
     /// Returns what distinguishes each kind's leases and tickets from those of the others.
@@ -140,8 +148,8 @@ impl Leases {
         // A payment provider's cross-site POST back into checkout has to carry it; it grants no
         // authority.
         let (secure, flags) = if secure { (SECURE, "Secure; SameSite=None") } else { ("", "SameSite=Lax") };
-        match (self.tags.get(kind.index()), self.tags.len()) {
-            (Some([high, low]), 2..) => {
+        match self.tags.get(kind.index()) {
+            Some([high, low]) if self.is_tagged => {
                 sealed::set_cookie(format_args!("{secure}{NAME}-{high:02x}{low:02x}"), value, age, flags)
             }
             _ => sealed::set_cookie(format_args!("{secure}{NAME}"), value, age, flags),
@@ -168,7 +176,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn leases(keys: Keys) -> Leases {
-        Leases::new(keys, 3600, ["visit", "shopping"].into_iter()).unwrap()
+        Leases::new(keys, 3600, None, ["visit", "shopping"].into_iter()).unwrap()
     }
 
     fn value(cookie: &HeaderValue) -> Vec<u8> {
@@ -258,9 +266,10 @@ mod tests {
     fn kinds_may_be_reordered_but_not_invented() {
         let leases = leases(keys(&[(1, 'a')]));
         let text = value(&leases.issue(KindId(0), SessionId(5), 1000, false));
-        let reordered = Leases::new(keys(&[(1, 'a')]), 3600, ["shopping", "visit"].into_iter()).unwrap();
+        let reordered =
+            Leases::new(keys(&[(1, 'a')]), 3600, None, ["shopping", "visit"].into_iter()).unwrap();
         assert_eq!(reordered.check(&text, 1000).unwrap().kind, KindId(1));
-        let others = Leases::new(keys(&[(1, 'a')]), 3600, ["other"].into_iter()).unwrap();
+        let others = Leases::new(keys(&[(1, 'a')]), 3600, None, ["other"].into_iter()).unwrap();
         assert_eq!(others.check(&text, 1000), None);
     }
 
@@ -271,7 +280,7 @@ mod tests {
         let own = |kind| name(&leases.issue(KindId(kind), SessionId(1), 1, false));
         assert_ne!(own(0), own(1), "of several kinds each has its own");
         assert!(is_name(own(0).as_bytes()));
-        let leases = Leases::new(keys(&[(1, 'a')]), 3600, ["visit"].into_iter()).unwrap();
+        let leases = Leases::new(keys(&[(1, 'a')]), 3600, None, ["visit"].into_iter()).unwrap();
         let plain = leases.issue(KindId(0), SessionId(1), 1, false);
         assert_eq!(name(&plain), "suimon");
         assert!(plain.to_str().unwrap().ends_with("; Path=/; Max-Age=3600; HttpOnly; SameSite=Lax"));

@@ -46,7 +46,7 @@ impl Mint {
     /// # Errors
     /// If two names have the same tag.
     pub fn new(keys: &Keys, kinds: &[&str]) -> Result<Mint, (String, String)> {
-        let leases = Leases::new(keys.clone(), LIFE, kinds.iter().copied())?;
+        let leases = Leases::new(keys.clone(), LIFE, None, kinds.iter().copied())?;
         let tags = leases.tags();
         Ok(Mint {
             tickets: Tickets::new(keys, LIFE, 600, tags.clone()),

@@ -18,16 +18,25 @@ use std::time::Duration;
 use suimon_gate::KindParams;
 use suimon_gate::{DegradationMode, ServiceWish};
 use suimon_model::RouteId;
-pub use suimon_routes::{DeclaredRoute, PoolRoutes, QueryPattern, RoutePattern, Routes};
+pub use suimon_routes::{
+    DeclaredRoute, PoolRoutes, QueryPattern, RoutePattern, Routes, SiteMatch, SiteTable,
+};
 pub use telemetry::{AccessFormat, LogFormat, OtlpParams, RequestIds, Telemetry};
 use upstream::UpstreamParams;
 
 /// The most kinds of session.
 pub const KINDS_MAX: usize = 64;
 
-/// Parameters of the proxy.
+/// The most sites beside the main one.
+pub const SITES_MAX: usize = 32;
+
+/// Parameters of the proxy: of the gateway as a whole, and of its main site.
 #[derive(Clone, Debug, Default)]
 pub struct Params {
+    /// What the site is called; `None`: it is the main one.
+    pub site: Option<String>,
+    /// The sites beside the main one, at most [`SITES_MAX`], with names of their own.
+    pub sites: Vec<Site>,
     /// Where clients connect.
     pub listen: Listen,
     /// Peers whose `X-Forwarded-*` and `Forwarded` are trusted. Empty: none.
@@ -74,6 +83,33 @@ pub struct Params {
     pub sharing: Option<SharingParams>,
 }
 
+/// A site beside the main one: another application, or a part of one, behind the same listeners.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// Which requests are for it.
+    pub takes: SiteMatch,
+    /// What TLS clients that ask for one of its hosts are shown; `None`: what all others are.
+    pub certificate: Option<SiteCertificate>,
+    /// All else. What concerns listeners, connections and memory is as in the main site's.
+    pub params: Params,
+}
+
+/// Certificate and key of a site.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SiteCertificate {
+    /// Certificate chain, PEM, the server's own first.
+    pub cert: PathBuf,
+    /// Private key, PEM.
+    pub key: PathBuf,
+}
+
+impl Site {
+    /// Returns what it is called.
+    pub fn name(&self) -> &str {
+        self.params.site.as_deref().unwrap_or_default()
+    }
+}
+
 /// How several gateways before one application share limits, what begins and the line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SharingParams {
@@ -98,10 +134,31 @@ impl Params {
         std::iter::once(&self.upstream).chain(&self.pools)
     }
 
+    /// Returns the parameters of all sites, the main one first.
+    pub fn all_sites(&self) -> impl Iterator<Item = &Params> {
+        std::iter::once(self).chain(self.sites.iter().map(|site| &site.params))
+    }
+
+    /// Returns the parameters of a site with what concerns listeners, connections and memory, which it
+    /// has in common with the `main` one.
+    #[must_use]
+    pub fn behind(self, main: &Params) -> Params {
+        Params {
+            listen: main.listen.clone(),
+            trusted_proxies: main.trusted_proxies.clone(),
+            timeouts: main.timeouts.clone(),
+            limits: Limits { body_bytes: self.limits.body_bytes, ..main.limits.clone() },
+            spool: main.spool.clone(),
+            lease: LeaseParams { keys_file: main.lease.keys_file.clone(), ..self.lease },
+            ..self
+        }
+    }
+
     /// Returns the parameters that a running proxy has once it was told of those that are `wanted`:
     /// what is bound, opened or counted on from the start stays as it is.
     pub fn adopting(&self, wanted: Params) -> Params {
         let Params {
+            site,
             listen,
             upstream,
             pools,
@@ -135,7 +192,15 @@ impl Params {
                 ..service
             })
             .collect();
+        let sites = self.sites.iter().zip(wanted.sites);
+        let sites = sites.map(|(own, wanted)| Site {
+            takes: wanted.takes,
+            certificate: own.certificate.clone(),
+            params: own.params.adopting(wanted.params),
+        });
         Params {
+            site,
+            sites: sites.collect(),
             services: Services { services, ..wanted.services },
             listen: Listen { proxy_protocol: wanted.listen.proxy_protocol, ..listen },
             upstream,

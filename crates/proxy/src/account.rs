@@ -62,6 +62,7 @@ impl Account {
         let record = Box::new(RequestRecord {
             arrived,
             total: Duration::ZERO,
+            site: backend.site.clone(),
             id: own(error_format.request_id()),
             trace,
             client: peer.client(&parts.headers),

@@ -19,6 +19,8 @@ use tokio::sync::watch;
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Backend {
+    /// What the site is called; `None`: it is the main one.
+    pub(crate) site: Option<Arc<str>>,
     pub(crate) keeper: Arc<Gatekeeper>,
     /// By pool: the first takes what no other does.
     upstreams: Vec<Upstream>,
@@ -47,25 +49,30 @@ pub(crate) struct Backend {
 
 impl Backend {
     /// Returns what exchanges need where nobody is waited for yet. `upstreams`: by pool, at least one.
+    /// `main`: that of the main site, unless this is it: memory for slow clients is the gateway's.
     pub(crate) fn new(
         params: &Params,
         keeper: Arc<Gatekeeper>,
         upstreams: Vec<Upstream>,
         telemetry: Arc<Telemetry>,
         session_tags: SessionTags,
+        main: Option<&Backend>,
     ) -> Arc<Self> {
+        let limits = &params.limits;
+        let of_main = |of: fn(&Backend) -> &Arc<Uploads>| main.map(|main| Arc::clone(of(main)));
         Arc::new(Backend {
+            site: params.site.as_deref().map(Into::into),
             keeper,
             fixed_sizes: upstreams.iter().map(|_| watch::Sender::default()).collect(),
             upstreams,
             telemetry,
             returns: Arc::default(),
-            budget: Budget::new(params.limits.buffered_bytes),
-            spools: Spools::new(&params.spool),
-            uploads: Uploads::shared(params.limits.slow_uploads),
+            budget: main.map_or_else(|| Budget::new(limits.buffered_bytes), |main| Arc::clone(&main.budget)),
+            spools: main.map_or_else(|| Spools::new(&params.spool), |main| Arc::clone(&main.spools)),
+            uploads: of_main(|main| &main.uploads).unwrap_or_else(|| Uploads::shared(limits.slow_uploads)),
             held_answers: Uploads::new(usize::MAX),
-            calls: Uploads::new(params.limits.slow_uploads),
-            kept: Uploads::shared(KEPT_MAX),
+            calls: of_main(|main| &main.calls).unwrap_or_else(|| Uploads::new(limits.slow_uploads)),
+            kept: of_main(|main| &main.kept).unwrap_or_else(|| Uploads::shared(KEPT_MAX)),
             nodes: watch::Sender::new(None),
             session_tags,
             notes: OnceLock::new(),

@@ -1,4 +1,4 @@
-//! The gateway as its listeners see it: the settings in force, behind one swap.
+//! One site of the gateway: the settings in force, behind one swap.
 //!
 //! A request is served to its end by the settings it came under; a connection keeps its time-outs
 //! and what HTTP/2 has agreed on. What the gate, the routes, the visitors' cookies and the lines
@@ -6,20 +6,12 @@
 
 use crate::kept_overrides::KeptOverrides;
 use crate::overrides::{Overridden, Override, OverrideError, OverrideOrder, Overrides};
-use crate::pipeline::{ClientGone, Core, serve};
+use crate::pipeline::Core;
 use crate::server::StartError;
 use crate::server::has_nodes;
 use arc_swap::ArcSwap;
-use bytes::Bytes;
-use http::{HeaderMap, Request, Response};
-use hyper::body::Incoming;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
-use suimon_downstream::answer_body::ResponseBody;
-use suimon_downstream::connection::Connection;
-use suimon_downstream::host::Host;
-use suimon_downstream::service::{Rules, Service};
-use suimon_message::validate::RequestFault;
 use suimon_params::{DeclaredRoute, Params};
 use suimon_waiting_room::{Pages, read_template};
 
@@ -260,44 +252,4 @@ fn check_same(before: &Params, wanted: &Params) -> Result<(), StartError> {
         () => return Ok(()),
     };
     Err(StartError::Params(format!("other {differs} take a restart")))
-}
-
-impl Host for Gateway {
-    fn note_connection_opened(&self) {
-        self.core.load().telemetry().note_connection_opened();
-    }
-
-    fn note_connection_closed(&self) {
-        self.core.load().telemetry().note_connection_closed();
-    }
-
-    fn note_unreadable(&self) {
-        let core = self.core.load();
-        core.telemetry().note_request();
-        core.telemetry().note_fault();
-    }
-
-    fn unreadable(&self, fault: RequestFault, accepts: Option<HeaderMap>) -> Bytes {
-        self.core.load().unreadable(fault, accepts.as_ref())
-    }
-
-    fn is_to_warn_of_balancer(&self) -> bool {
-        self.core.load().telemetry().is_to_warn_of_balancer()
-    }
-}
-
-impl Service for Gateway {
-    type Gone = ClientGone;
-
-    fn rules(&self) -> Arc<Rules> {
-        Arc::clone(self.core.load().rules())
-    }
-
-    fn serve(
-        self: Arc<Self>,
-        connection: Arc<Connection>,
-        request: Request<Incoming>,
-    ) -> impl Future<Output = Result<Response<ResponseBody>, ClientGone>> + Send {
-        serve(self.core(), connection, request)
-    }
 }

@@ -6,7 +6,8 @@
 //!
 //! - `pipeline` takes a request through its phases, in order; `exchange` is its time in the
 //!   application, and `backend` what that needs;
-//! - `gateway` is what listeners serve: the settings in force, which others can replace;
+//! - `sites` is what listeners serve, and `gateway` one site of it: the settings in force, which others
+//!   can replace;
 //! - `gatekeeper` holds the gate, with its clock and those who wait for it;
 //! - `stall` (with `liveness`), `returns` and `ungated` handle requests that wait for another
 //!   request's client, for the application's return, or for an ungated place;
@@ -30,6 +31,7 @@ mod request_record;
 mod returns;
 mod server;
 mod sharing_view;
+mod sites;
 mod stall;
 mod telemetry;
 mod trace_context;

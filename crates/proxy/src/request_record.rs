@@ -32,6 +32,8 @@ pub struct RequestRecord {
     pub arrived: Instant,
     /// From there to the end of its response.
     pub total: Duration,
+    /// The site that it was for; `None`: the main one.
+    pub site: Option<Arc<str>>,
     /// What it is called.
     pub id: HeaderValue,
     /// Its trace, if its spans are taken.

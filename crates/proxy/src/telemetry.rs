@@ -509,6 +509,11 @@ impl Telemetry {
         Tunnel(Arc::clone(self))
     }
 
+    /// Returns how many connections of clients are open.
+    pub(crate) fn connections_open(&self) -> usize {
+        self.connections_open.load(Relaxed)
+    }
+
     pub(crate) fn view(&self, uptime: Duration, buffered_bytes: usize, mut gate: Snapshot) -> View {
         others::show_as_one(&mut gate.routes);
         let reports = self.route_names().into_iter().zip(&self.routes).map(|((name, id), counters)| {

@@ -2,7 +2,7 @@
 
 use crate::Faults;
 use crate::read::{self, default, find, seen};
-use crate::schema::{self, DefaultValue, Form, Key, SECTIONS, Section};
+use crate::schema::{self, DefaultValue, Form, Key, SECTIONS, SITE, Section, own_table};
 use crate::secrets::hidden;
 use std::fmt;
 use toml::{Table, Value};
@@ -28,10 +28,15 @@ pub struct Change {
 pub fn changes(before: &str, now: &str) -> Result<Vec<Change>, Faults> {
     let (before, now) = (read::parse("before", before)?, read::parse("now", now)?);
     let mut changes = Vec::new();
+    of_file(&before, &now, &mut changes);
+    Ok(changes)
+}
+
+fn of_file(before: &Table, now: &Table, changes: &mut Vec<Change>) {
     for section in SECTIONS {
-        let (before, now) = (find(&before, section.path), find(&now, section.path));
+        let (before, now) = (find(before, section.path), find(now, section.path));
         match section.form {
-            Form::Repeated(_) => of_entries(section, before, now, &mut changes),
+            Form::Repeated(_) => of_entries(section, before, now, changes),
             Form::Optional if before.is_some() != now.is_some() => {
                 let there = |value: Option<&Value>| if value.is_some() { "there" } else { "not there" };
                 changes.push(Change {
@@ -42,11 +47,17 @@ pub fn changes(before: &str, now: &str) -> Result<Vec<Change>, Faults> {
                 });
             }
             Form::Table | Form::Optional => {
-                of_keys(section, section.path, table(before), table(now), &mut changes);
+                of_keys(section, section.path, table(before), table(now), changes);
             }
         }
     }
-    Ok(changes)
+}
+
+/// A site has all sections of a file below it.
+fn of_site(path: &str, before: &Table, now: &Table, changes: &mut Vec<Change>) {
+    let mut own = Vec::new();
+    of_file(&own_table(before), &own_table(now), &mut own);
+    changes.extend(own.into_iter().map(|change| Change { key: format!("{path}.{}", change.key), ..change }));
 }
 
 fn table(value: Option<&Value>) -> Option<&Table> {
@@ -69,6 +80,9 @@ fn of_entries(section: &Section, before: Option<&Value>, now: Option<&Value>, ch
     for (index, (before, now)) in before.iter().zip(&now).enumerate() {
         let path = format!("{}[{index}]", section.path);
         of_keys(section, &path, before.as_table(), now.as_table(), changes);
+        if let (SITE, Some(before), Some(now)) = (section.path, before.as_table(), now.as_table()) {
+            of_site(&path, before, now, changes);
+        }
     }
 }
 
@@ -143,6 +157,20 @@ mod tests {
             ["gate.patience: \"1m\" → \"30s\"", "limits.head_bytes: \"32KiB\" → \"64KiB\""]
         );
         assert_eq!(told("", "[limits]\nbody_bytes = 5"), ["limits.body_bytes: not set → 5"]);
+    }
+
+    #[test]
+    fn what_a_site_says_otherwise_is_told_with_its_place() {
+        let of = |own: &str| format!("[[site]]\nname = \"b\"\nhosts = [\"b\"]\n{own}");
+        let (before, now) = (
+            of("[site.gate]\npatience = \"30s\""),
+            of("[site.upstream]\nnodes = [\"http://127.0.0.1:1\"]\n[[site.route]]\nmatch = \"GET /a\""),
+        );
+        let changes = changes(&before, &now).unwrap();
+        let told: Vec<_> = changes.iter().map(|it| (it.key.as_str(), it.takes_restart)).collect();
+        let expected =
+            [("site[0].upstream.nodes", true), ("site[0].route", true), ("site[0].gate.patience", false)];
+        assert_eq!(told, expected);
     }
 
     #[test]
@@ -246,6 +274,7 @@ mod tests {
             ("upstream", "affinity_idle") => ("", "affinity = \"JSESSIONID\"\n"),
             ("upstream", "balance") => ("[upstream.load_reports]\norca = true\n", ""),
             // Somebody takes the other requests.
+            ("site", "cert" | "key") => ("[listen.tls]\ncert = \"c\"\nkey = \"k\"\n", ""),
             ("pool", "routes") if value != "[]" => ("[upstream]\nnodes = [\"http://127.0.0.1:9000\"]\n", ""),
             _ => ("", ""),
         };
@@ -261,6 +290,9 @@ mod tests {
                     | ("nodes", "law", "count")
                     | ("nodes", _, "command" | "provider")
                     | ("upstream.load_reports", "listen", "keys")
+                    | ("site", "name" | "cert" | "key", "hosts" | "paths")
+                    | ("site", "cert", "key")
+                    | ("site", "key", "cert")
             );
             let is_needed = goes_together || matches!(other.default, DefaultValue::Required { .. });
             if is_needed {

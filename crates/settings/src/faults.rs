@@ -89,6 +89,19 @@ impl Faults {
         other.faults.into_iter().for_each(|fault| self.add(fault));
     }
 
+    /// Returns the same faults, of keys that stand below `path`.
+    pub(crate) fn below(self, path: &str) -> Faults {
+        let below = |key: &str| format!("{path}.{key}");
+        let of = |fault| match fault {
+            Fault::Value { key, seen, allowed } => Fault::Value { key: below(&key), seen, allowed },
+            Fault::Missing { key, wanted } => Fault::Missing { key: below(&key), wanted },
+            // A sentence begins with the key that it is about.
+            Fault::Other(sentence) => Fault::Other(below(&sentence)),
+            Fault::At { .. } => fault,
+        };
+        Faults { faults: self.faults.into_iter().map(of).collect() }
+    }
+
     /// Returns whether nothing is wrong.
     pub fn is_empty(&self) -> bool {
         self.faults.is_empty()

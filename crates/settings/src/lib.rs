@@ -34,6 +34,8 @@ mod services;
 mod settings;
 mod shape;
 mod sharing;
+mod sites;
+mod state_path;
 mod telemetry;
 
 pub use admin::{AdminAccess, AdminTls};
@@ -42,5 +44,7 @@ pub use documents::{example_file, settings_document};
 pub use faults::{Fault, Faults};
 pub use read::{FILE_BYTES_MAX, text_of};
 pub use secrets::{without_password, without_secrets};
-pub use settings::{Settings, StatePath, with_lines};
+pub use settings::{Settings, with_lines};
 pub use shape::{parse_size, socket_of};
+pub use sites::SiteState;
+pub use state_path::StatePath;

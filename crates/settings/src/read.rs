@@ -125,7 +125,8 @@ fn read_repeated(section: &'static Section, value: &Value, max: usize, faults: &
     let read_entry = |(index, table): (usize, &&Table)| {
         let prefix = format!("{}[{index}]", section.path);
         for (key, value) in *table {
-            if !section.keys.iter().any(|known| known.name == key) {
+            let is_known = section.keys.iter().any(|known| known.name == key);
+            if !is_known && !schema::is_nested(section.path, key) {
                 unknown(&format!("{prefix}.{key}"), value, section.path, key, faults);
             }
         }

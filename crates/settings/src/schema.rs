@@ -11,10 +11,12 @@ mod listen;
 mod nodes;
 mod operation;
 mod pool;
+mod site;
 mod upstream;
 mod waiting_room;
 
 use crate::shape::Shape;
+use toml::Table;
 
 /// A table of the file.
 pub(crate) struct Section {
@@ -121,6 +123,7 @@ pub(crate) const SECTIONS: &[Section] = &[
     operation::SHARING,
     operation::LOG,
     operation::TELEMETRY,
+    site::SITE,
 ];
 
 /// What takes effect at the next start only, since it is bound, opened or counted on from the start:
@@ -191,11 +194,28 @@ const TAKES_RESTART: &[&str] = &[
     "log.access_query",
     "log.request_id",
     "telemetry",
+    "site.name",
+    "site.cert",
+    "site.key",
 ];
 
 /// Returns whether a setting takes effect at the next start only.
 pub(crate) fn takes_restart(section: &str, key: &str) -> bool {
     TAKES_RESTART.iter().any(|path| *path == section || *path == format!("{section}.{key}"))
+}
+
+/// The section that has all others below it, too.
+pub(crate) const SITE: &str = site::SITE.path;
+
+/// Returns whether a key of an entry of a section is a section of its own: those of a site are.
+pub(crate) fn is_nested(section: &str, key: &str) -> bool {
+    section == SITE && self::section(key).is_some()
+}
+
+/// Returns a site's own settings: all but what says which site it is.
+pub(crate) fn own_table(site: &Table) -> Table {
+    let nested = site.iter().filter(|(key, _)| is_nested(SITE, key));
+    nested.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
 /// Returns the section with this path.

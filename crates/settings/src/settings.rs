@@ -8,6 +8,8 @@ use crate::load_reports::load_reports;
 use crate::read::{self, Sections, Values, seen_time};
 use crate::route::{pattern, pattern_and_query};
 use crate::services::services;
+use crate::sites::SiteState;
+use crate::state_path::{StatePath, kept};
 use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -48,23 +50,14 @@ pub struct Settings {
     pub admin_hosts: Vec<String>,
     /// Bytes of a recording, whether or not there is one.
     pub record_bytes_max: u64,
+    /// By site beside the main one: where it keeps what outlives the process.
+    pub site_states: Vec<SiteState>,
     /// What is logged, as a filter of `tracing`.
     pub log_filter: String,
     /// What is told of requests.
     pub telemetry: suimon_params::Telemetry,
     /// Whether `timeouts.drain` is said; else it is for whoever starts the gateway to choose.
     pub has_drain: bool,
-}
-
-/// Where something is kept that outlives the process.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum StatePath {
-    /// In a folder for state that the user who starts the gateway chooses.
-    StateFolder,
-    /// In this file.
-    File(PathBuf),
-    /// Nowhere: they end with the process.
-    Nowhere,
 }
 
 impl Default for Settings {
@@ -122,9 +115,14 @@ pub(crate) fn check(table: &toml::Table) -> (Settings, Faults) {
     let learned_state = kept(sections.once("learned").given_path("state"));
     let admin = sections.once("admin");
     let (admin_listen, admin_access) = crate::admin::read(admin, sections.optional("admin.tls"));
+    let mut proxy = proxy(&sections, &lease_keys, &mut faults);
+    let sites = crate::sites::sites(table, &sections, &proxy, self::proxy, &mut faults);
+    let (sites, site_states) = sites.into_iter().unzip();
+    proxy.sites = sites;
     let settings = Settings {
-        proxy: proxy(&sections, &lease_keys, &mut faults),
+        proxy,
         lease_keys,
+        site_states,
         waiting_room_state,
         learned_state,
         admin_listen,
@@ -139,14 +137,6 @@ pub(crate) fn check(table: &toml::Table) -> (Settings, Faults) {
     (settings, faults)
 }
 
-fn kept(path: Option<PathBuf>) -> StatePath {
-    match path {
-        None => StatePath::StateFolder,
-        Some(path) if path.as_os_str() == "none" => StatePath::Nowhere,
-        Some(path) => StatePath::File(path),
-    }
-}
-
 fn proxy(sections: &Sections, lease_keys: &StatePath, faults: &mut Faults) -> suimon_params::Params {
     let listen = sections.once("listen");
     let application = sections.once("upstream");
@@ -157,6 +147,9 @@ fn proxy(sections: &Sections, lease_keys: &StatePath, faults: &mut Faults) -> su
     let (upstream, pools, node_discovery) = upstreams(sections, faults);
     let nodes = crate::nodes::nodes(sections, upstream.nodes.len(), faults);
     suimon_params::Params {
+        site: None,
+        // Whoever has seen the rest adds them.
+        sites: Vec::new(),
         upstream,
         pools,
         nodes,
@@ -748,7 +741,11 @@ fn check_addresses(settings: &Settings, faults: &mut Faults) {
             );
         }
     }
-    for node in &settings.proxy.upstream.nodes {
+    let of_sites = settings.proxy.sites.iter().enumerate().flat_map(|(index, site)| {
+        site.params.upstream.nodes.iter().map(move |node| (format!("site[{index}].upstream.nodes"), node))
+    });
+    let own = settings.proxy.upstream.nodes.iter().map(|node| ("upstream.nodes".to_owned(), node));
+    for (nodes_key, node) in own.chain(of_sites) {
         let NodeAddress::Tcp { host, port } = &node.address else { continue };
         let host = if host == "localhost" { "127.0.0.1" } else { host };
         let Ok(ip) = host.parse() else { continue };
@@ -761,7 +758,7 @@ fn check_addresses(settings: &Settings, faults: &mut Faults) {
         };
         if let Some((key, _)) = named.iter().find(|(_, address)| takes(*address)) {
             faults.value(
-                "upstream.nodes",
+                nodes_key,
                 format!("\"{node}\""),
                 format!("the application, not Suimon's own {key}"),
             );
@@ -780,24 +777,33 @@ fn overlap(a: SocketAddr, b: SocketAddr) -> bool {
 /// there.
 fn check_files(settings: &Settings, faults: &mut Faults) {
     let tls = settings.proxy.listen.tls.as_ref();
-    let named = [
-        ("listen.tls.cert", tls.map(|tls| &tls.cert)),
-        ("listen.tls.key", tls.map(|tls| &tls.key)),
-        ("upstream.tls.ca_file", settings.proxy.upstream.tls.ca_file.as_ref()),
-    ];
+    let named = [("listen.tls.cert", tls.map(|tls| &tls.cert)), ("listen.tls.key", tls.map(|tls| &tls.key))];
     for (key, path) in named {
-        let Some(path) = path else { continue };
-        if let Err(error) = File::open(path) {
-            faults.value(
-                key,
-                format!("\"{}\"", path.display()),
-                format!("a file that can be read ({error})"),
-            );
-        }
+        check_file(key, path, faults);
     }
     settings.admin_access.check_files(faults);
-    for upstream in settings.proxy.upstreams() {
+    check_files_of_site(&settings.proxy, faults);
+    for (index, site) in settings.proxy.sites.iter().enumerate() {
+        let mut inner = Faults::none();
+        let certificate = site.certificate.as_ref();
+        check_file("cert", certificate.map(|it| &it.cert), &mut inner);
+        check_file("key", certificate.map(|it| &it.key), &mut inner);
+        check_files_of_site(&site.params, &mut inner);
+        faults.append(inner.below(&format!("site[{index}]")));
+    }
+}
+
+fn check_files_of_site(params: &suimon_params::Params, faults: &mut Faults) {
+    check_file("upstream.tls.ca_file", params.upstream.tls.ca_file.as_ref(), faults);
+    for upstream in params.upstreams() {
         check_root(upstream, faults);
+    }
+}
+
+fn check_file(key: &str, path: Option<&PathBuf>, faults: &mut Faults) {
+    let Some(path) = path else { return };
+    if let Err(error) = File::open(path) {
+        faults.value(key, format!("\"{}\"", path.display()), format!("a file that can be read ({error})"));
     }
 }
 

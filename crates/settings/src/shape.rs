@@ -45,6 +45,8 @@ pub(crate) enum Shape {
     Name,
     /// A host name or IP address, without a port.
     Host,
+    /// The same, or `*.` and a name.
+    Hosts,
     /// A colour: `#` and three or six hexadecimal digits.
     Colour,
     /// A variable of an environment, `NAME=value`.
@@ -136,6 +138,10 @@ impl Shape {
             }
             Shape::Name => "a name of letters, digits, _, - and ., at most 64 long".to_string(),
             Shape::Host => "a host name or an IP address, without a port".to_string(),
+            Shape::Hosts => {
+                "a host name or an IP address, without a port, or * for all names below one: *.example.org"
+                    .to_string()
+            }
             Shape::Colour => "a colour such as \"#1f6884\"".to_string(),
             Shape::Variable => "NAME=value, such as \"LANG=C.UTF-8\"".to_string(),
             Shape::Text => "text of one line".to_string(),
@@ -166,6 +172,7 @@ impl Shape {
             Shape::RouteAndQuery => "`METHOD /path/{name}` or `METHOD /path?parameter=value`".to_string(),
             Shape::Name => "name, up to 64 letters".to_string(),
             Shape::Host => "host name or IP address".to_string(),
+            Shape::Hosts => "host name, `*.NAME` or IP address".to_string(),
             Shape::Colour => "colour, `#rrggbb`".to_string(),
             Shape::Variable => "`NAME=value`".to_string(),
             Shape::Text => "text".to_string(),
@@ -218,6 +225,9 @@ impl Shape {
             Shape::RouteAndQuery => text(value).filter(|route| is_route_and_query(route)).map(owned),
             Shape::Name => text(value).filter(|name| is_name(name)).map(owned),
             Shape::Host => text(value).filter(|host| is_host(host)).map(owned),
+            Shape::Hosts => {
+                text(value).filter(|host| is_host(host.strip_prefix("*.").unwrap_or(host))).map(owned)
+            }
             Shape::Colour => text(value).filter(|colour| is_colour(colour)).map(owned),
             Shape::Variable => text(value).filter(|text| text.find('=').is_some_and(|at| at > 0)).map(owned),
             Shape::Text => text(value).map(owned),

@@ -17,14 +17,34 @@ pub(crate) fn sharing(values: &Values) -> Option<SharingParams> {
 
 /// Notes what several gateways cannot do without, and what only one alone can do.
 pub(crate) fn check(proxy: &Params, faults: &mut Faults) {
-    if proxy.sharing.is_none() {
-        return;
-    }
-    if proxy.lease.keys_file.is_none() {
+    let sites = proxy.sites.iter().map(|site| &site.params);
+    let shares = |params: &&Params| params.sharing.is_some();
+    if proxy.lease.keys_file.is_none() && std::iter::once(proxy).chain(sites).any(|it| shares(&it)) {
         faults.missing(
             "lease.keys",
             "sharing.engine is given, and every gateway needs a file with the same keys: a lease of one is good at all",
         );
+    }
+    check_site(proxy, faults);
+    let mut groups: Vec<_> = proxy.sharing.iter().map(|it| (&it.engine, &it.group)).collect();
+    for (index, site) in proxy.sites.iter().enumerate() {
+        let Some(sharing) = &site.params.sharing else { continue };
+        let mut inner = Faults::none();
+        check_site(&site.params, &mut inner);
+        let group = (&sharing.engine, &sharing.group);
+        if groups.contains(&group) {
+            let allowed = "unlike those of other sites with the same engine: a group shares one site";
+            inner.value("sharing.group", format!("{:?}", sharing.group), allowed);
+        }
+        groups.push(group);
+        faults.append(inner.below(&format!("site[{index}]")));
+    }
+}
+
+/// Notes what a site that is shared cannot have.
+fn check_site(proxy: &Params, faults: &mut Faults) {
+    if proxy.sharing.is_none() {
+        return;
     }
     let starter = proxy.nodes.as_ref().and_then(|nodes| match nodes.provider {
         ProviderParams::Processes(_) => Some("processes"),

@@ -39,7 +39,7 @@ pub use error::{BrowserPreferences, ErrorDetails, ErrorTopic};
 pub use look::read_template;
 pub use page::{Form, Pages};
 pub use preview::preview;
-pub use requests::{POLL, asks_to_begin, draws, is_for_it, keeps_form};
+pub use requests::{POLL, asks_to_begin, draws, is_beside_the_page, is_for_it, keeps_form};
 
 use answer::FULL_RETRY;
 use http::request::Parts;

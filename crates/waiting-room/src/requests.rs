@@ -24,7 +24,12 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// Returns whether a request is for the waiting room itself: a poll, or for an address beside the
 /// page.
 pub fn is_for_it(parts: &Parts) -> bool {
-    parts.headers.contains_key(POLL) || InternalEndpoint::of(parts.uri.path()).is_some()
+    parts.headers.contains_key(POLL) || is_beside_the_page(parts.uri.path())
+}
+
+/// Returns whether a path is that of an address beside the page.
+pub fn is_beside_the_page(path: &str) -> bool {
+    InternalEndpoint::of(path).is_some()
 }
 
 /// Returns whether a request may draw a number: it is the visit of a page, or of a program that

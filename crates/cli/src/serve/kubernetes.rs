@@ -4,9 +4,11 @@ use suimon_params::nodes::{NodesParams, ProviderParams};
 
 /// Returns why the gateway does not start: somebody else scales the workload, there is no way to the API server, or this
 /// program was built without Kubernetes.
-pub(super) async fn check(nodes: Option<&NodesParams>) -> Result<(), String> {
-    let Some(NodesParams { provider: ProviderParams::Kubernetes(params), .. }) = nodes else { return Ok(()) };
-    ask(params).await
+pub(super) async fn check(nodes: &NodesParams) -> Result<(), String> {
+    match &nodes.provider {
+        ProviderParams::Kubernetes(params) => ask(params).await,
+        _ => Ok(()),
+    }
 }
 
 #[cfg(feature = "kubernetes")]

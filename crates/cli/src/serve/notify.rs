@@ -66,19 +66,20 @@ impl Notifier {
         self.tell(&format!("MAINPID={pid}"));
     }
 
-    /// Tells how things stand, and that the gateway lives, as long as it does: as long as the gate is
-    /// called when it is time to. Never returns.
+    /// Tells how things stand, and that the gateway lives, as long as it does: as long as the gate of
+    /// each site is called when it is time to. Never returns.
     pub(super) async fn keep(self, observer: Observer, source: impl Source) {
         if self.to.is_none() {
             return std::future::pending().await;
         }
         let every = self.watchdog.map_or(STATUS_EVERY, |within| (within / 2).min(STATUS_EVERY));
-        let (mut ticks, mut said) = (observer.ticks(), String::new());
+        let of_sites = || observer.sites().iter().map(Observer::ticks).collect::<Vec<_>>();
+        let (mut ticks, mut said) = (of_sites(), String::new());
         loop {
             tokio::time::sleep(every).await;
             let mut message = String::new();
-            let now = observer.ticks();
-            if self.watchdog.is_some() && now != ticks {
+            let now = of_sites();
+            if self.watchdog.is_some() && now.iter().zip(&ticks).all(|(now, before)| now != before) {
                 message.push_str("WATCHDOG=1\n");
             }
             ticks = now;

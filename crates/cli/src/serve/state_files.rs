@@ -19,7 +19,7 @@ const KEYS: &str = "lease.keys";
 /// anyway: it warns that the keys end with the process.
 pub(crate) fn keys(kept: &StatePath) -> Option<PathBuf> {
     let consequence = "leases end with this process: after a restart, visitors under way count as newcomers; name a file with --lease-keys or lease.keys";
-    let path = file(kept, KEYS, consequence)?;
+    let path = file(kept, Some(KEYS), consequence)?;
     match (kept, Keys::open(&path)) {
         (StatePath::StateFolder, Err(error @ KeysError::Io(..))) => {
             tracing::warn!("{error}, so {consequence}");
@@ -47,27 +47,46 @@ pub(crate) fn check(settings: &Settings, faults: &mut Faults) {
     let access_file =
         settings.telemetry.access_file.clone().filter(|_| settings.telemetry.access != AccessFormat::Off);
     let named = |kept: &StatePath| if let StatePath::File(path) = kept { Some(path.clone()) } else { None };
-    for (key, path) in [
-        ("lease.keys", named(&settings.lease_keys)),
-        ("waiting_room.state", named(&settings.waiting_room_state)),
-        ("learned.state", named(&settings.learned_state)),
-        ("log.access_file", access_file),
-        ("record.file", settings.proxy.record.as_ref().map(|recording| recording.file.clone())),
-    ] {
-        let Some(path) = path else { continue };
+    let recorded =
+        |params: &suimon_params::Params| params.record.as_ref().map(|recording| recording.file.clone());
+    let mut files = vec![
+        ("lease.keys".to_owned(), named(&settings.lease_keys)),
+        ("waiting_room.state".to_owned(), named(&settings.waiting_room_state)),
+        ("learned.state".to_owned(), named(&settings.learned_state)),
+        ("log.access_file".to_owned(), access_file),
+        ("record.file".to_owned(), recorded(&settings.proxy)),
+    ];
+    for (index, (site, state)) in settings.proxy.sites.iter().zip(&settings.site_states).enumerate() {
+        files.extend([
+            (format!("site[{index}].waiting_room.state"), named(&state.waiting_room)),
+            (format!("site[{index}].learned.state"), named(&state.learned)),
+            (format!("site[{index}].record.file"), recorded(&site.params)),
+        ]);
+    }
+    let files: Vec<_> = files.into_iter().filter_map(|(key, path)| Some((key, path?))).collect();
+    for (index, (key, path)) in files.iter().enumerate() {
+        if let Some((other, _)) = files[..index].iter().find(|(_, earlier)| earlier == path) {
+            let allowed = format!("another file than {other}, which is written otherwise");
+            faults.value(key.as_str(), format!("\"{}\"", path.display()), allowed);
+            continue;
+        }
         // An existing key file is only read, and an existing log is written without a new file.
-        if ["lease.keys", "log.access_file"].contains(&key) && path.exists() && !path.is_dir() {
+        if ["lease.keys", "log.access_file"].contains(&key.as_str()) && path.exists() && !path.is_dir() {
             continue;
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let seen = format!("\"{}\"", path.display());
         if path.is_dir() {
-            faults.value(key, seen, "a file; this is a folder");
+            faults.value(key.as_str(), seen, "a file; this is a folder");
         } else if !folder.is_dir() {
-            faults.value(key, seen, format!("in a folder that is there; {} is not", folder.display()));
+            faults.value(
+                key.as_str(),
+                seen,
+                format!("in a folder that is there; {} is not", folder.display()),
+            );
         } else if let Err(error) = rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK) {
             faults.value(
-                key,
+                key.as_str(),
                 seen,
                 format!("in a folder that can be written to; {} cannot ({error})", folder.display()),
             );
@@ -79,47 +98,65 @@ fn variable(name: &str) -> Option<PathBuf> {
     env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// Returns the file that keeps the line of a gateway on `port` over a restart, if there is one. A
-/// port that the system chooses has none, because no visitor returns to it.
-pub(crate) fn line(kept: &StatePath, port: u16) -> Option<PathBuf> {
-    if port == 0 && *kept == StatePath::StateFolder {
-        return None;
+/// Names the files of state of all sites of a gateway that listens at `address`. Without an address, or
+/// at a port that the system chooses, there are only those that the settings name, since it may be
+/// another one at the next start.
+pub(crate) fn name(settings: &mut Settings, address: Option<SocketAddr>) {
+    let address = address.filter(|address| address.port() != 0);
+    let params = &mut settings.proxy;
+    params.waiting_room.state_file = line(&settings.waiting_room_state, address, None);
+    params.learned_file = learned(&settings.learned_state, address, None);
+    params.overrides_file = overrides(address, None);
+    for (site, state) in params.sites.iter_mut().zip(&settings.site_states) {
+        let (name, own) = (site.params.site.clone(), &mut site.params);
+        own.waiting_room.state_file = line(&state.waiting_room, address, name.as_deref());
+        own.learned_file = learned(&state.learned, address, name.as_deref());
+        own.overrides_file = overrides(address, name.as_deref());
     }
+}
+
+/// Returns the file that keeps the line of a gateway over a restart, if there is one.
+fn line(kept: &StatePath, address: Option<SocketAddr>, site: Option<&str>) -> Option<PathBuf> {
+    let name = address.map(|address| format!("waiting-room-{}{}.json", address.port(), ending(site)));
     file(
         kept,
-        &format!("waiting-room-{port}.json"),
+        name.as_deref(),
         "the line ends with this process: after a restart everybody waits in a new one; name a file with waiting_room.state",
     )
 }
 
-/// Returns the file that keeps the learned state of a gateway on `address` over a restart, if there
-/// is one. A port that the system chooses has none, because it may differ at the next start.
-pub(crate) fn learned(kept: &StatePath, address: Option<SocketAddr>) -> Option<PathBuf> {
-    let address = address.filter(|address| *kept != StatePath::StateFolder || address.port() != 0)?;
+/// Returns the file that keeps the learned state of a gateway over a restart, if there is one.
+fn learned(kept: &StatePath, address: Option<SocketAddr>, site: Option<&str>) -> Option<PathBuf> {
+    let name = address.map(|address| format!("learned-{}{}.json", place(address), ending(site)));
     file(
         kept,
-        &format!("learned-{}-{}.json", address.ip().to_string().replace(':', "_"), address.port()),
+        name.as_deref(),
         "what is learned ends with this process: after a restart limits are searched anew; name a file with --learned or learned.state",
     )
 }
 
-/// Returns the file that keeps what an operator overrides over a restart, if there is one. A port that
-/// the system chooses has none, as for what is learned.
-pub(crate) fn overrides(address: Option<SocketAddr>) -> Option<PathBuf> {
-    let address = address.filter(|address| address.port() != 0)?;
-    file(
-        &StatePath::StateFolder,
-        &format!("overrides-{}-{}.json", address.ip().to_string().replace(':', "_"), address.port()),
-        "overrides of an operator end with this process",
-    )
+/// Returns the file that keeps what an operator overrides over a restart, if there is one.
+fn overrides(address: Option<SocketAddr>, site: Option<&str>) -> Option<PathBuf> {
+    let name = address.map(|address| format!("overrides-{}{}.json", place(address), ending(site)));
+    file(&StatePath::StateFolder, name.as_deref(), "overrides of an operator end with this process")
 }
 
-fn file(kept: &StatePath, name: &str, consequence: &str) -> Option<PathBuf> {
+fn place(address: SocketAddr) -> String {
+    format!("{}-{}", address.ip().to_string().replace(':', "_"), address.port())
+}
+
+fn ending(site: Option<&str>) -> String {
+    site.map_or(String::new(), |site| format!("-{site}"))
+}
+
+/// Returns the file that is named, or the one of this name in the state folder.
+fn file(kept: &StatePath, name: Option<&str>, consequence: &str) -> Option<PathBuf> {
     match kept {
         StatePath::Nowhere => return None,
         StatePath::File(path) => return Some(path.clone()),
         StatePath::StateFolder => {}
     }
+    let name = name?;
     let Some(folder) = state_folder(variable) else {
         tracing::warn!(
             "there is no state folder ($STATE_DIRECTORY, $XDG_STATE_HOME and $HOME are not set), so {consequence}"
@@ -155,11 +192,16 @@ mod tests {
     #[test]
     fn each_address_has_a_learned_file_of_its_own_and_one_taken_by_chance_has_none() {
         let named = StatePath::File("/l".into());
-        let at = |kept: &StatePath, address: &str| learned(kept, Some(address.parse().unwrap()));
-        assert_eq!(at(&StatePath::StateFolder, "127.0.0.1:0"), None);
-        assert_eq!(at(&named, "127.0.0.1:0"), Some("/l".into()));
-        assert_eq!(at(&StatePath::Nowhere, "127.0.0.1:80"), None);
-        assert_eq!(learned(&named, None), None);
+        assert_eq!(learned(&StatePath::StateFolder, None, None), None);
+        assert_eq!(learned(&named, None, None), Some("/l".into()));
+        let at = |address: &str, site| {
+            let path = learned(&StatePath::StateFolder, Some(address.parse().unwrap()), site);
+            path.and_then(|path| Some(path.file_name()?.to_str()?.to_owned()))
+        };
+        if let Some(name) = at("[::1]:80", Some("tickets")) {
+            assert_eq!(name, "learned-__1-80-tickets.json");
+        }
+        assert_eq!(learned(&StatePath::Nowhere, Some("127.0.0.1:80".parse().unwrap()), None), None);
     }
 
     #[test]

@@ -91,10 +91,9 @@ impl Predecessor {
             let mut line = String::new();
             let read = self.talk.read_line(&mut line);
             // Whoever ends in the middle has written the files before.
-            match line.trim_end().rsplit_once(' ') {
-                Some((kind, number)) if read.is_ok() && sessions.len() < SESSIONS_MAX => {
-                    let number = number.parse().map_err(|_| format!("a session is {line:?}"))?;
-                    sessions.push((kind.to_owned(), number));
+            match line.trim_end() {
+                session if !session.is_empty() && read.is_ok() && sessions.len() < SESSIONS_MAX => {
+                    sessions.push(begun(session).ok_or_else(|| format!("a session is {session:?}"))?);
                 }
                 _ => return Ok(sessions),
             }
@@ -121,6 +120,19 @@ impl Predecessor {
             Err(error) => Err(format!("the gateway that hands over says nothing: {error}")),
         }
     }
+}
+
+/// Returns the line that tells of a session: kind, number, and the site where it is not the main one.
+fn line_of(begun: &BegunSession) -> String {
+    let site = begun.site.as_ref().map_or(String::new(), |site| format!(" {site}"));
+    format!("{} {}{site}\n", begun.kind, begun.session)
+}
+
+fn begun(line: &str) -> Option<BegunSession> {
+    // None of these names has a space in it.
+    let mut words = line.split(' ');
+    let (kind, session) = (words.next()?.to_owned(), words.next()?.parse().ok()?);
+    Some(BegunSession { site: words.next().map(str::to_owned), kind, session })
 }
 
 /// What starts a new process, and hands over to it.
@@ -209,8 +221,7 @@ impl Successor {
         hear(talk, "prepared", PREPARES_WITHIN).await?;
         let handed_over = self.handover.begin().await.ok_or("this one is shutting down")?;
         let handed_over = trial.handed_over.insert(handed_over);
-        let sessions: Vec<String> =
-            handed_over.sessions.iter().map(|(kind, number)| format!("{kind} {number}\n")).collect();
+        let sessions: Vec<String> = handed_over.sessions.iter().map(line_of).collect();
         // An empty line ends them.
         say(talk, &format!("state\n{}", sessions.concat())).await?;
         hear(talk, "ready", READY_WITHIN).await?;
@@ -258,8 +269,10 @@ impl Drop for Trial {
 
 /// Returns why a gateway with these settings, read from this file, cannot be taken over, if it cannot.
 pub(super) fn refusal(params: &Params, config: Option<&Path>) -> Option<&'static str> {
-    let owns_nodes =
-        params.nodes.as_ref().is_some_and(|nodes| !matches!(nodes.provider, ProviderParams::Observe));
+    let owns = |params: &Params| {
+        params.nodes.as_ref().is_some_and(|nodes| !matches!(nodes.provider, ProviderParams::Observe))
+    };
+    let owns_nodes = params.all_sites().any(owns);
     if std::process::id() == 1 {
         return Some(
             "this is process 1, with which its container ends: replace the container (docs/restarts.md)",

@@ -17,8 +17,8 @@ fn pattern(method: &str, path: &str) -> RoutePattern {
 fn identifier(kinds: Vec<SessionKind>, aliases_max: usize) -> Identifier {
     let sessions = Sessions { kinds, detect_cookies: true };
     let names: Vec<_> = sessions.kinds.iter().map(|kind| kind.name.clone()).collect();
-    let leases = Leases::new(Keys::fresh().unwrap(), 3600, names.iter().map(String::as_str)).unwrap();
-    Identifier::new(&sessions, leases, aliases_max, [7; 32])
+    let leases = Leases::new(Keys::fresh().unwrap(), 3600, None, names.iter().map(String::as_str)).unwrap();
+    Identifier::new(&sessions, leases, aliases_max, [7; 32], std::hash::RandomState::new())
 }
 
 fn cookies(lines: &[&str]) -> HeaderMap {

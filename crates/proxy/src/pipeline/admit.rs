@@ -148,7 +148,7 @@ impl Core {
         let client = self.identifier.client(visitor, session, parts, connection.peer());
         let mut unknown = client.map(|client| UnidentifiedClient {
             client,
-            hint: connection.session_of(client.key),
+            hint: connection.session_of(self.site, client.key),
             found: None,
         });
         let member = |own| self.identifier.recalled(own, &parts.method, parts.uri.path(), now_unix());

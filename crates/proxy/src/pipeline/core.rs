@@ -65,6 +65,8 @@ impl UngatedLimits {
 /// one, and share with it what is known of clients and routes.
 #[derive(Debug)]
 pub(crate) struct Core {
+    /// Which of the sites behind the gateway it serves.
+    pub(super) site: usize,
     pub(super) params: Params,
     pub(super) rules: Arc<Rules>,
     pub(super) table: Table,
@@ -85,6 +87,7 @@ pub(crate) struct Core {
 /// What a gateway is made of.
 #[derive(Debug)]
 pub(crate) struct Parts {
+    pub(crate) site: usize,
     pub(crate) table: Table,
     pub(crate) identifier: Identifier,
     /// Where some kind of session has a line.
@@ -97,8 +100,9 @@ pub(crate) struct Parts {
 impl Core {
     /// Returns what serves requests, made of these parts.
     pub(crate) fn new(params: Params, parts: Parts) -> Self {
-        let Parts { table, identifier, waiting_room, pages, backend, watcher } = parts;
+        let Parts { site, table, identifier, waiting_room, pages, backend, watcher } = parts;
         Core {
+            site,
             rules: rules(&params, &backend, watcher),
             table,
             open: backend.upstreams().map(|_| UngatedLimits::new()).collect(),
@@ -119,6 +123,7 @@ impl Core {
         let waiting_room =
             self.waiting_room.as_ref().map(|room| room.adopting(&params.waiting_room, Arc::clone(&pages)));
         Core {
+            site: self.site,
             rules: rules(&params, &self.backend, Arc::clone(&self.rules.watcher)),
             table: self.table.adopting(&params.routes),
             open: self.open.clone(),

@@ -68,7 +68,8 @@ impl Core {
         known_by: KnownBy,
     ) {
         let UnidentifiedClient { client, hint, found } = unknown;
-        let is_own = hint.is_some() && hint == found || connection.note_session(client.key, session);
+        let is_own =
+            hint.is_some() && hint == found || connection.note_session(self.site, client.key, session);
         let owed = match (known_by, found) {
             (KnownBy::Memory { with_lease: false }, None) => Owed::All,
             (KnownBy::Memory { with_lease: true }, None) => Owed::Nothing,

@@ -8,19 +8,13 @@
 //!
 //! If the other one fails before it accepts, all of this is undone, and nothing has happened.
 
-use super::kept::LineStore;
-use super::learned::LearnedStore;
+use super::begun::BegunSession;
+use super::running::RunningSite;
 use super::sockets::Listening;
-use crate::gatekeeper::Gatekeeper;
-use crate::gateway::Gateway;
-use std::sync::Arc;
 use std::time::Duration;
 use suimon_downstream::connections::{CloseRequest, Connections};
 use suimon_downstream::listener::Accepting;
-use suimon_params::{Recording, SessionKind};
-use suimon_upstream::Upstream;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::JoinSet;
 
 /// How long an idle connection of HTTP/1 is still kept for one more request after a handover: one that
 /// is closed at the moment in which its client asks loses that request.
@@ -34,9 +28,6 @@ pub struct Handover {
     listening: Listening,
     asks: mpsc::Sender<Asked>,
 }
-
-/// A session that has begun: the name of its kind, and its number.
-pub type BegunSession = (String, u64);
 
 /// A proxy that has stopped for another process, and has written all of its state. Dropping this lets
 /// it go on.
@@ -82,68 +73,23 @@ impl HandedOver {
     }
 }
 
-/// What keeps the files of state while the proxy runs.
-#[derive(Debug)]
-pub(super) struct Keeping {
-    pub(super) lines: Option<LineStore>,
-    pub(super) learned: Option<LearnedStore>,
-    tasks: JoinSet<()>,
-}
-
-impl Keeping {
-    /// Begins to keep what there is to keep.
-    pub(super) fn begin(lines: Option<LineStore>, learned: Option<LearnedStore>) -> Self {
-        let mut keeping = Keeping { lines, learned, tasks: JoinSet::new() };
-        keeping.go_on();
-        keeping
-    }
-
-    fn go_on(&mut self) {
-        if let Some(mut lines) = self.lines.clone() {
-            self.tasks.spawn(async move { lines.keep().await });
-        }
-        if let Some(mut learned) = self.learned.clone() {
-            self.tasks.spawn(async move { learned.keep().await });
-        }
-    }
-
-    /// Stops, and writes for the last time. To be called when no number is drawn any more.
-    pub(super) async fn finish(&mut self) {
-        self.tasks.shutdown().await;
-        if let Some(lines) = &mut self.lines {
-            lines.write_exactly().await;
-        }
-        if let Some(learned) = &mut self.learned {
-            learned.write().await;
-        }
-    }
-}
-
 /// The parts of a running proxy that a handover stops.
 #[derive(Debug)]
 pub(super) struct Parts<'a> {
-    pub(super) gateway: &'a Gateway,
-    pub(super) keeper: &'a Arc<Gatekeeper>,
-    pub(super) recording: Option<&'a Recording>,
-    pub(super) kinds: &'a [SessionKind],
+    pub(super) sites: &'a mut [RunningSite],
     pub(super) accepting: &'a watch::Sender<Accepting>,
     pub(super) connections: &'a Connections,
-    pub(super) application: &'a Upstream,
-    pub(super) keeping: &'a mut Keeping,
 }
 
 impl Parts<'_> {
     /// Hands over, and returns whether the other process goes on.
     pub(super) async fn hand_over(self, Asked { written }: Asked) -> bool {
         self.accepting.send_replace(Accepting::Paused);
-        let keeper = Arc::clone(self.keeper);
-        // It waits for the disk.
-        let _ = tokio::task::spawn_blocking(move || keeper.end_recording()).await;
-        self.keeper.hand_over();
-        self.gateway.hand_over_overrides();
-        self.application.pause_reports(true);
-        self.keeping.finish().await;
-        let sessions = self.sessions();
+        let mut sessions = Vec::new();
+        for site in &mut *self.sites {
+            site.stop().await;
+            sessions.extend(site.sessions());
+        }
         let (outcome, came) = oneshot::channel();
         let goes_on = written.send(HandedOver { sessions, outcome }).is_ok() && came.await.is_ok();
         if goes_on {
@@ -151,24 +97,9 @@ impl Parts<'_> {
             self.connections.tell(CloseRequest::AfterNext);
             return true;
         }
-        self.keeping.go_on();
-        self.application.pause_reports(false);
-        self.keeper.take_back();
-        self.gateway.take_overrides_back();
-        if let Some(recording) = self.recording
-            && let Err(error) = self.keeper.begin_recording(recording)
-        {
-            tracing::error!("the recording has ended and cannot be begun again: {error}");
-        }
+        self.sites.iter_mut().for_each(RunningSite::go_on);
         self.accepting.send_replace(Accepting::Yes);
         false
-    }
-}
-
-impl Parts<'_> {
-    fn sessions(&self) -> Vec<BegunSession> {
-        let begun = self.keeper.sessions_begun().into_iter();
-        begun.filter_map(|(kind, id)| Some((self.kinds.get(kind.index())?.name.clone(), id.0))).collect()
     }
 }
 

@@ -21,6 +21,7 @@ mod malformed;
 mod passage;
 mod requests;
 mod sessions;
+mod sites;
 mod slot;
 mod support;
 mod unix;

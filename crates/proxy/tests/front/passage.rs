@@ -80,6 +80,16 @@ pub(crate) async fn tls_over(
     files: &Files,
     protocols: &[&[u8]],
 ) -> std::io::Result<TlsStream<TcpStream>> {
+    tls_as("a", stream, files, protocols).await
+}
+
+/// The same, and asks for the host of this name.
+pub(crate) async fn tls_as(
+    name: &'static str,
+    stream: TcpStream,
+    files: &Files,
+    protocols: &[&[u8]],
+) -> std::io::Result<TlsStream<TcpStream>> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(files.cert()).unwrap()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -87,7 +97,7 @@ pub(crate) async fn tls_over(
     let builder = builder.with_safe_default_protocol_versions().unwrap();
     let mut config = builder.with_root_certificates(roots).with_no_client_auth();
     config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
-    TlsConnector::from(Arc::new(config)).connect(ServerName::try_from("a").unwrap(), stream).await
+    TlsConnector::from(Arc::new(config)).connect(ServerName::try_from(name).unwrap(), stream).await
 }
 
 #[tokio::test]

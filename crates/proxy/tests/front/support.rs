@@ -320,7 +320,7 @@ pub(crate) fn gateway(params: Params) -> Gateway {
 pub(crate) fn gateway_that_notes(params: Params, notes: Option<RequestNotes>) -> Gateway {
     let server = Server::bind(params).unwrap();
     if let Some(notes) = notes {
-        server.note_requests(notes);
+        server.note_requests(&notes);
     }
     let plain = server.plain_address().unwrap_or_else(|| "127.0.0.1:9".parse().unwrap());
     let (tls, observer) = (server.tls_address(), server.observer());

@@ -19,6 +19,8 @@ struct Line<'a> {
     request_id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     trace_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    site: Option<&'a str>,
     client: String,
     method: &'a str,
     path: &'a str,
@@ -72,6 +74,7 @@ fn json(record: &RequestRecord, began: SystemTime, with_query: bool, out: &mut S
         time: humantime::format_rfc3339_micros(began).to_string(),
         request_id: record.id.to_str().unwrap_or_default(),
         trace_id: record.trace.map(|trace| format!("{:032x}", trace.trace)),
+        site: record.site.as_deref(),
         client: record.client.to_string(),
         method: record.method.as_str(),
         path: target.map_or("", |target| target.path()),
@@ -180,6 +183,7 @@ pub(in crate::serve) mod tests {
     /// Returns a request that was served.
     pub(in crate::serve) fn record() -> RequestRecord {
         RequestRecord {
+            site: None,
             arrived: Instant::now(),
             total: Duration::from_micros(123_456),
             id: HeaderValue::from_static("0af7651916cd43dd8448eb211c80319c"),

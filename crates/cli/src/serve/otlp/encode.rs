@@ -229,6 +229,7 @@ mod tests {
         let record = record();
         let arrived = record.arrived;
         RequestRecord {
+            site: None,
             trace: Some(TraceContext { trace: 0xa, parent: Some(0xb), span: 0xc, application: 0xd }),
             asked: Some(arrived + Duration::from_millis(1)),
             sent: Some(arrived + Duration::from_millis(31)),

@@ -54,7 +54,7 @@ fn backend() -> Arc<Backend> {
     let upstreams = vec![Upstream::new(upstream).unwrap()];
     let keeper = Gatekeeper::new(params.gate.clone(), params.routes.discovered_mode);
     let tags = SessionTags::of(&Keys::fresh().unwrap());
-    Backend::new(&params, keeper, upstreams, Arc::new(Telemetry::new(8, vec![])), tags)
+    Backend::new(&params, keeper, upstreams, Arc::new(Telemetry::new(8, vec![])), tags, None)
 }
 
 fn keeper(law: ScalingLaw) -> Keeper {
