@@ -4,9 +4,10 @@
 use crate::access::Access;
 use crate::names::ALL;
 use crate::text::{Format, Metric, MetricKind};
-use crate::{LogCounts, Passed, Source, metrics};
+use crate::{LogCounts, Passed, Site, Source, metrics};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 use suimon_fleet::workers::{WorkersCount, WorkersTotals};
 use suimon_gate::{Amount, KindView, RouteView, ServiceStanding, ServiceView, ServiceWish, Snapshot};
@@ -29,15 +30,23 @@ start of the process. A histogram has `_bucket` (with the label `le`), `_sum` an
 label of a route is its method and path template; `other` are all requests without a route of their
 own, `ungated` those that need no slot.
 
+Where one gateway serves several sites, every number of a site has its name in the label `site`, beside
+the labels below. Those of the process and of the listeners have none: GATEWAY_NUMBERS.
+
 | metric | type | unit | labels | meaning |
 |---|---|---|---|---|
 ";
 
 /// Returns `docs/metrics.md`.
 pub fn metrics_document() -> String {
-    let exposition = metrics::render(&OneOfEverything, "VERSION", &Access::default(), Format::Prometheus);
-    let labels = labels_in(&exposition);
-    let mut text = HEAD.to_owned();
+    let one = exposition_of(&["main"]);
+    let labels = labels_in(&one);
+    let two = exposition_of(&["main", "other"]);
+    let labels_of_two = labels_in(&two);
+    let is_gateway = |metric: &&Metric| labels_of_two.get(metric.name).is_some_and(|it| !it.contains("site"));
+    let of_gateway: Vec<_> =
+        ALL.iter().filter(is_gateway).map(|metric| format!("`{}`", metric.name)).collect();
+    let mut text = HEAD.replace("GATEWAY_NUMBERS", &of_gateway.join(", "));
     for metric in ALL {
         let labels = labels.get(metric.name).map(listed).unwrap_or_default();
         // Writing into a String cannot fail.
@@ -51,6 +60,17 @@ pub fn metrics_document() -> String {
         );
     }
     text
+}
+
+/// Returns what `/metrics` answers of sites of these names that have one of everything.
+fn exposition_of(names: &[&str]) -> String {
+    let of = |name: &&str| Site {
+        name: (*name).to_owned(),
+        serves: Vec::new(),
+        source: Arc::new(OneOfEverything) as Arc<dyn Source>,
+    };
+    let sites: Vec<Site> = names.iter().map(of).collect();
+    metrics::render(&sites, "VERSION", &Access::default(), Format::Prometheus)
 }
 
 const fn kind(kind: MetricKind) -> &'static str {
@@ -302,7 +322,7 @@ mod tests {
 
     #[test]
     fn every_metric_has_a_number_in_a_gateway_that_has_one_of_everything() {
-        let exposition = metrics::render(&OneOfEverything, "VERSION", &Access::default(), Format::Prometheus);
+        let exposition = exposition_of(&["main"]);
         let labels = labels_in(&exposition);
         for metric in ALL {
             assert!(labels.contains_key(metric.name), "{} is told and never written", metric.name);

@@ -4,6 +4,7 @@
 //! one at once, with the decisions since the one that it saw last (`Last-Event-ID`).
 
 use crate::history::Sample;
+use crate::sites::SiteState;
 use crate::state::State;
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
@@ -25,6 +26,9 @@ pub struct LiveState {
     pub state: State,
     /// What the charts grow by; absent in the first second.
     pub sample: Option<Sample>,
+    /// All sites in one line each; absent where there is only one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sites: Vec<SiteState>,
 }
 
 /// An event as it is sent.

@@ -6,6 +6,7 @@
 //! | `/` | the dashboard, where a browser asks; else every path with what is there |
 //! | `/metrics` | numbers, in Prometheus' text format or OpenMetrics; names in `names.rs`, all of them in `docs/metrics.md` |
 //! | `/api/state` | everything at one moment as JSON: [`State`] |
+//! | `/api/sites` | the sites behind the gateway in one line each: [`SitesAnswer`] |
 //! | `/api/history` | the last quarter of an hour by seconds, or the last day by minutes: [`HistoryState`] |
 //! | `/api/events` | [`LiveState`] each second, as server-sent events |
 //! | `/api/learned` | what was learned of visitors and application, as JSON: [`Learned`] |
@@ -17,6 +18,8 @@
 //! | `/healthz` | 200 as long as the process answers |
 //! | `/readyz` | 200 if new visitors should be sent here; else 503 and why |
 //!
+//! What is a site's is asked for with `?site=NAME`; without it, the answer is the main site's.
+//!
 //! On loopback it answers everybody who is there, unless a token or client certificates are asked
 //! for; on a Unix socket whoever can open it; others only what is public ([`Access`]). It answers only
 //! to hosts it knows: an address, `localhost`, or a name from the settings. A page in an operator's
@@ -24,6 +27,7 @@
 //! here from elsewhere.
 
 mod access;
+mod asked;
 mod config;
 mod dashboard;
 mod document;
@@ -48,6 +52,7 @@ mod scaling;
 mod services;
 mod sharing;
 mod shown;
+mod sites;
 mod state;
 mod sums;
 mod text;
@@ -69,8 +74,8 @@ pub use listener::{AdminListener, CONNECTIONS_MAX, HANDSHAKES_MAX, UnixBeside};
 pub use load_reports::{LoadReportsState, NodeReportState};
 pub use logs::{LogCounts, Passed};
 pub use names::{
-    CONFIG_PATH, EVENTS_PATH, HISTORY_PATH, LEARNED_PATH, OPENAPI_PATH, OVERRIDE_PATH, POOL_PATH, STATE_PATH,
-    WAITING_ROOM_PATH,
+    CONFIG_PATH, EVENTS_PATH, HISTORY_PATH, LEARNED_PATH, OPENAPI_PATH, OVERRIDE_PATH, POOL_PATH, SITES_PATH,
+    STATE_PATH, WAITING_ROOM_PATH,
 };
 pub use nodes::{NodeState, PhpState};
 #[cfg(feature = "schema")]
@@ -87,6 +92,7 @@ pub use routes::{Params, metrics_text, serve};
 pub use scaling::{ScalingChange, ScalingState};
 pub use services::ServiceState;
 pub use sharing::SharingState;
+pub use sites::{Site, SiteState, SitesAnswer};
 pub use state::{
     DecisionState, KindState, Percentiles, Rates, RecalledState, Refusals, RouteState, State, Totals,
     WaitState, verdict_now,
@@ -102,7 +108,7 @@ use suimon_proxy::{LearnedView, LineCommand, LineError, LineReport, LoadReportCo
 use suimon_proxy::{NodesReport, PoolCommand, PoolError, PoolReport};
 use suimon_proxy::{Override, OverrideError, OverrideOrder};
 
-/// The source of the numbers.
+/// The source of a site's numbers. What is the gateway's, the main site's tells.
 pub trait Source: Send + Sync + 'static {
     /// Returns everything that can be seen of the proxy now.
     fn view(&self) -> View;

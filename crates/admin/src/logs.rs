@@ -25,17 +25,17 @@ pub struct Passed {
 
 pub(crate) fn render(out: &mut Exposition, counts: LogCounts) {
     if let Some(Passed { passed, dropped }) = counts.exports {
-        let mut exports = out.family(names::METRIC_EXPORTS);
+        let mut exports = out.gateway_family(names::METRIC_EXPORTS);
         exports.value(&[("outcome", "sent")], passed as f64);
         exports.value(&[("outcome", "dropped")], dropped as f64);
     }
     if let Some(Passed { passed, dropped }) = counts.access_lines {
-        let mut lines = out.family(names::ACCESS_LINES);
+        let mut lines = out.gateway_family(names::ACCESS_LINES);
         lines.value(&[("outcome", "written")], passed as f64);
         lines.value(&[("outcome", "dropped")], dropped as f64);
     }
     if let Some(Passed { passed, dropped }) = counts.spans {
-        let mut spans = out.family(names::SPANS);
+        let mut spans = out.gateway_family(names::SPANS);
         spans.value(&[("outcome", "sent")], passed as f64);
         spans.value(&[("outcome", "dropped")], dropped as f64);
     }

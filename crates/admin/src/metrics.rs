@@ -4,43 +4,23 @@
 use crate::access::Access;
 use crate::names;
 use crate::text::{Exposition, Family, Format, Labels, Metric};
-use crate::{Source, load_reports, logs, process, state, sums};
+use crate::{Site, Source, load_reports, logs, process, state, sums};
 use suimon_fleet::workers::{EndReason, WorkerState};
 use suimon_gate::{Amount, ServiceView};
 use suimon_proxy::UpstreamNodeView;
 use suimon_proxy::{BUCKETS, LineCounts, RouteReport, Times, View, WAIT_BUCKETS};
 use suimon_proxy::{NodesReport, PoolReport};
 
-/// Returns what `/metrics` answers.
-pub(crate) fn render(source: &dyn Source, version: &str, access: &Access, format: Format) -> String {
-    let view = source.view();
-    let nodes = source.nodes();
-    let ready = state::not_ready_because(source.is_draining(), &nodes).is_none();
+/// Returns what `/metrics` answers of these sites, the main one first. Of several, what is a site's has its
+/// name as a label.
+pub(crate) fn render(sites: &[Site], version: &str, access: &Access, format: Format) -> String {
     let mut out = Exposition::new(format, names::ALL);
     out.family(names::BUILD).value(&[("version", version)], 1.0);
-    out.single(names::UPTIME, view.uptime.as_secs_f64());
-    out.single(names::READY, flag(ready));
-    whole(&mut out, &view);
-    routes(&mut out, &view);
-    services(&mut out, &view);
-    kinds(&mut out, &view);
-    lines(&mut out, &view);
-    line_waits(&mut out, &view);
-    line_answers(&mut out, &view);
-    of_nodes(&mut out, &nodes);
-    if let Some(report) = source.scaling() {
-        scaling(&mut out, &report);
+    for (place, site) in sites.iter().enumerate() {
+        out.set_site((sites.len() > 1).then_some(&site.name));
+        of_site(&mut out, &*site.source, place == 0, access);
     }
-    load_reports::render(&mut out, &source.load_reports(), &nodes);
-    pools(&mut out, &source.pools(u64::MAX));
-    let mut refused = out.family(names::ADMIN_REFUSED);
-    for (reason, count) in access.refused() {
-        refused.value(&[("reason", reason)], count as f64);
-    }
-    logs::render(&mut out, source.logs());
-    if let Some(recording) = view.recording {
-        out.single(names::RECORDING, flag(recording));
-    }
+    out.set_site(None);
     if let Some(usage) = process::usage() {
         out.single(names::CPU, usage.cpu_seconds);
         out.single(names::MEMORY, usage.resident_bytes as f64);
@@ -49,7 +29,41 @@ pub(crate) fn render(source: &dyn Source, version: &str, access: &Access, format
     out.finish()
 }
 
-fn whole(out: &mut Exposition, view: &View) {
+/// Writes the numbers of a site. The main one tells those of the gateway, too.
+fn of_site(out: &mut Exposition, source: &dyn Source, is_main: bool, access: &Access) {
+    let view = source.view();
+    let nodes = source.nodes();
+    let ready = state::not_ready_because(source.is_draining(), &nodes).is_none();
+    if is_main {
+        out.gateway_family(names::UPTIME).value(&[], view.uptime.as_secs_f64());
+    }
+    out.single(names::READY, flag(ready));
+    whole(out, &view, is_main);
+    routes(out, &view);
+    services(out, &view);
+    kinds(out, &view);
+    lines(out, &view);
+    line_waits(out, &view);
+    line_answers(out, &view);
+    of_nodes(out, &nodes);
+    if let Some(report) = source.scaling() {
+        scaling(out, &report);
+    }
+    load_reports::render(out, &source.load_reports(), &nodes);
+    pools(out, &source.pools(u64::MAX));
+    if is_main {
+        let mut refused = out.gateway_family(names::ADMIN_REFUSED);
+        for (reason, count) in access.refused() {
+            refused.value(&[("reason", reason)], count as f64);
+        }
+        logs::render(out, source.logs());
+    }
+    if let Some(recording) = view.recording {
+        out.single(names::RECORDING, flag(recording));
+    }
+}
+
+fn whole(out: &mut Exposition, view: &View, is_main: bool) {
     out.single(names::REQUESTS, view.requests as f64);
     out.single(names::BAD_REQUESTS, view.faults as f64);
     out.single(names::UPSTREAM_ERRORS, view.upstream_errors as f64);
@@ -57,9 +71,15 @@ fn whole(out: &mut Exposition, view: &View) {
     for (reason, count) in &view.refusals {
         refusals.value(&[("reason", reason.code())], *count as f64);
     }
-    out.single(names::CONNECTIONS_OPEN, view.connections_open as f64);
-    out.single(names::CONNECTIONS, view.connections as f64);
-    out.single(names::CONNECTIONS_DISPLACED, view.connections_displaced as f64);
+    if is_main {
+        for (metric, count) in [
+            (names::CONNECTIONS_OPEN, view.connections_open as f64),
+            (names::CONNECTIONS, view.connections as f64),
+            (names::CONNECTIONS_DISPLACED, view.connections_displaced as f64),
+        ] {
+            out.gateway_family(metric).value(&[], count);
+        }
+    }
     out.single(names::TUNNELS, view.tunnels as f64);
     let mut disconnects = out.family(names::DISCONNECTS);
     disconnects.value(&[("phase", "waiting")], view.disconnects_waiting as f64);

@@ -7,6 +7,8 @@ use crate::text::{Metric, MetricKind};
 pub(crate) const METRICS_PATH: &str = "/metrics";
 /// Where [`crate::State`] is answered.
 pub const STATE_PATH: &str = "/api/state";
+/// Where [`crate::SitesAnswer`] is answered.
+pub const SITES_PATH: &str = "/api/sites";
 /// The dashboard's script, ...
 pub(crate) const SCRIPT_PATH: &str = "/app.js";
 /// ... and its style.

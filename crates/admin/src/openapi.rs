@@ -5,7 +5,8 @@ use crate::config::{CONFIG_TYPE, ConfigAnswer};
 use crate::overrides::{PINNED_LIMIT_MAX, WHO_CHARS_MAX, WHY_CHARS_MAX};
 use crate::request::LARGEST_WHOLE;
 use crate::{
-    HistoryState, Learned, LineAnswer, LineRequest, OverrideAnswer, PoolAnswer, PoolRequest, State, names,
+    HistoryState, Learned, LineAnswer, LineRequest, OverrideAnswer, PoolAnswer, PoolRequest, SitesAnswer,
+    State, names,
 };
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
@@ -28,7 +29,7 @@ fn document() -> Value {
     let (mut answers, mut requests) = (Schemas::new(true), Schemas::new(false));
     let json = |schema: Value| json!({ "application/json": { "schema": schema } });
     let since = |what: &str| {
-        json!([{
+        json!([site(), {
             "name": "since", "in": "query", "description": what,
             "schema": { "type": "integer", "format": "uint64", "minimum": 0, "maximum": u64::MAX },
         }])
@@ -36,44 +37,46 @@ fn document() -> Value {
     let text = || json!({ "text/plain": { "schema": { "type": "string" } } });
     let paths = json!({
         names::METRICS_PATH: { "get": get("Numbers, in Prometheus' text format", text()) },
-        names::STATE_PATH: { "get": with(
+        names::STATE_PATH: { "get": of_site(with(
             get("Everything at one moment", json(answers.of::<State>())),
-            json!({ "parameters": since("Decisions up to this one are left out"), "responses": { "400": refused("A query that cannot be read") } }),
-        ) },
-        names::HISTORY_PATH: { "get": with(
+            json!({ "parameters": since("Decisions up to this one are left out") }),
+        )) },
+        names::SITES_PATH: {
+            "get": get("The sites behind the gateway, the main one first", json(answers.of::<SitesAnswer>())),
+        },
+        names::HISTORY_PATH: { "get": of_site(with(
             get("The last quarter of an hour by seconds, or the last day by minutes", json(answers.of::<HistoryState>())),
             json!({
-                "parameters": [{
+                "parameters": [site(), {
                     "name": "seconds", "in": "query",
                     "description": "How far back: up to 900 by seconds, above that by minutes",
                     "schema": { "type": "number", "minimum": 0, "maximum": 86_400, "default": 900 },
                 }],
-                "responses": { "400": refused("A query that cannot be read") },
             }),
-        ) },
+        )) },
         names::EVENTS_PATH: {
-            "get": get(
+            "get": of_site(get(
                 "The state each second, as server-sent events named state: a LiveState each",
                 json!({ "text/event-stream": { "schema": { "type": "string" } } }),
-            ),
+            )),
         },
         names::LEARNED_PATH: {
-            "get": get("What was learned of visitors and application", json(answers.of::<Learned>())),
+            "get": of_site(get("What was learned of visitors and application", json(answers.of::<Learned>()))),
         },
         names::WAITING_ROOM_PATH: {
-            "get": get("The waiting room's lines", json(answers.of::<LineAnswer>())),
-            "post": post("Says something to the lines", json(requests.of::<LineRequest>()), json(answers.of::<LineAnswer>())),
+            "get": of_site(get("The waiting room's lines", json(answers.of::<LineAnswer>()))),
+            "post": of_site(post("Says something to the lines", json(requests.of::<LineRequest>()), json(answers.of::<LineAnswer>()))),
         },
         names::POOL_PATH: {
-            "get": with(
+            "get": of_site(with(
                 get("The pools of workers", json(answers.of::<PoolAnswer>())),
-                json!({ "parameters": since("Changes up to this one are left out"), "responses": { "400": refused("A query that cannot be read") } }),
-            ),
-            "post": post("Says something to the pools", json(requests.of::<PoolRequest>()), json(answers.of::<PoolAnswer>())),
+                json!({ "parameters": since("Changes up to this one are left out") }),
+            )),
+            "post": of_site(post("Says something to the pools", json(requests.of::<PoolRequest>()), json(answers.of::<PoolAnswer>()))),
         },
         names::OVERRIDE_PATH: {
-            "get": get("What an operator overrides for a while", json(answers.of::<OverrideAnswer>())),
-            "post": post("Overrides something, or releases it", json(override_request()), json(answers.of::<OverrideAnswer>())),
+            "get": of_site(get("What an operator overrides for a while", json(answers.of::<OverrideAnswer>()))),
+            "post": of_site(post("Overrides something, or releases it", json(override_request()), json(answers.of::<OverrideAnswer>()))),
         },
         names::CONFIG_PATH: {
             "get": with(
@@ -103,10 +106,10 @@ fn document() -> Value {
             "get": get("This document", json(json!({ "type": "object" }))),
         },
         names::HEALTH_PATH: { "get": get("Whether the process answers", text()) },
-        names::READY_PATH: { "get": with(
-            get("Whether the gateway is ready for new visitors", text()),
+        names::READY_PATH: { "get": of_site(with(
+            get("Whether the gateway is ready for new visitors: any of its sites, or the one that is named", text()),
             json!({ "responses": { "503": refused("It is not, and why") } }),
-        ) },
+        )) },
     });
     let mut schemas = answers.definitions();
     for (name, schema) in requests.definitions() {
@@ -170,6 +173,29 @@ fn get(summary: &str, content: Value) -> Value {
             "421": refused("The host is none of this listener's"),
         },
     })
+}
+
+/// Returns the parameter that says which site is meant.
+fn site() -> Value {
+    json!({
+        "name": "site", "in": "query",
+        "description": "The site that is meant, by its name; left out: the main one",
+        "schema": { "type": "string" },
+    })
+}
+
+/// Returns `path`, which speaks of a site, with the parameter for it if it has no parameters of its own,
+/// and with what is answered where there is no such site.
+fn of_site(path: Value) -> Value {
+    let absent = |key: &str| path["responses"].get(key).is_none();
+    let mut responses = Map::new();
+    for (key, why) in [("400", "A query that cannot be read"), ("404", "There is no site of that name")] {
+        if absent(key) {
+            responses.insert(key.to_owned(), refused(why));
+        }
+    }
+    let parameters = path.get("parameters").cloned().unwrap_or_else(|| json!([site()]));
+    with(path, json!({ "parameters": parameters, "responses": responses }))
 }
 
 /// Returns the same of POST, with what commands may get besides.

@@ -1,7 +1,7 @@
 //! The paths and their answers.
 
-use crate::Source;
 use crate::access::{Access, Peer};
+use crate::asked::{SiteQuery, Sites};
 use crate::config::{CONFIG_BYTES_MAX, CONFIG_TYPE};
 use crate::dashboard;
 use crate::guard::{Guard, guard, would_command};
@@ -13,7 +13,8 @@ use crate::overrides::{OverrideAnswer, OverrideCommand, OverrideRequest, Overrid
 use crate::pool::{PoolAnswer, PoolDetails, PoolRequest};
 use crate::request::read;
 use crate::shown::Shown;
-use crate::state::{self, State, not_ready_because};
+use crate::sites::{Site, SitesAnswer};
+use crate::state::{self, State};
 use crate::text::Format;
 use crate::waiting_room::{INVITES_MAX, LineAnswer, LineOrder, LineRequest, LineState};
 use axum::Router;
@@ -44,9 +45,10 @@ pub struct Params {
 }
 
 /// Every path, with what is there.
-const PATHS: [(&str, &str); 12] = [
+const PATHS: [(&str, &str); 13] = [
     (names::METRICS_PATH, "numbers, for Prometheus; also as OpenMetrics"),
     (names::STATE_PATH, "current state as JSON; `suimon status` prints it"),
+    (names::SITES_PATH, "the sites behind the gateway; what is said of one is asked for with ?site=NAME"),
     (names::HISTORY_PATH, "the last 900 seconds, or with ?seconds=86400 the last day by minutes, as JSON"),
     (names::EVENTS_PATH, "the state each second, as server-sent events; the dashboard listens"),
     (
@@ -74,38 +76,42 @@ const PATHS: [(&str, &str); 12] = [
 /// What describes the listener; `cargo xtask docs` writes it.
 const OPENAPI: &str = include_str!("../openapi.json");
 
-/// Answers on `listener` until `ended` is done and open requests are answered.
+/// Answers on `listener` until `ended` is done and open requests are answered. `sites`: at least one,
+/// the main one first.
 ///
 /// # Errors
-/// Fails if the listener does.
+/// Fails if the listener does, or if there is no site.
 pub async fn serve(
     listener: impl Into<AdminListener>,
     params: Params,
-    source: Arc<dyn Source>,
+    sites: Vec<Site>,
     ended: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
+    if sites.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no site to be shown"));
+    }
     let guard = Guard { hosts: params.hosts.into(), access: Arc::clone(&params.access) };
-    let shown = Shown::new(source, params.version.into(), params.access);
-    let service = router(guard, shown.clone()).into_make_service_with_connect_info::<Peer>();
-    let stage = shown.stage.clone();
+    let sites = Sites::new(sites, &params.version, params.access);
+    let service = router(guard, sites.clone()).into_make_service_with_connect_info::<Peer>();
+    let told = sites.clone();
     let ended = async move {
         ended.await;
-        stage.end();
+        told.end();
     };
     let served = axum::serve(Bounded::new(listener.into()), service).with_graceful_shutdown(ended);
     tokio::select! {
         done = served.into_future() => done,
-        () = shown.watch() => unreachable!("it goes on for ever"),
+        () = sites.watch() => unreachable!("it goes on for ever"),
     }
 }
 
-fn router(guarded: Guard, shown: Shown) -> Router {
+fn router(guarded: Guard, sites: Sites) -> Router {
     let routes = routes().into_iter();
     routes
         .fold(Router::new(), |router, (path, answer)| router.route(path, answer))
         .fallback(async || (StatusCode::NOT_FOUND, "not found; / lists all paths\n"))
         .layer(middleware::from_fn_with_state(guarded, guard))
-        .with_state(shown)
+        .with_state(sites)
 }
 
 /// The dashboard to a browser, the paths to everybody else.
@@ -114,7 +120,7 @@ async fn root(headers: HeaderMap) -> Response {
 }
 
 /// Returns every path with what answers there. Those of [`names::COMMAND_PATHS`] take POST, too.
-fn routes() -> Vec<(&'static str, MethodRouter<Shown>)> {
+fn routes() -> Vec<(&'static str, MethodRouter<Sites>)> {
     let of_config = get(config).post(adopt_config).layer(extract::DefaultBodyLimit::max(CONFIG_BYTES_MAX));
     vec![
         ("/", get(root)),
@@ -122,6 +128,7 @@ fn routes() -> Vec<(&'static str, MethodRouter<Shown>)> {
         (names::STYLE_PATH, get(dashboard::style)),
         (names::METRICS_PATH, get(metrics)),
         (names::STATE_PATH, get(state)),
+        (names::SITES_PATH, get(sites_now)),
         (names::HISTORY_PATH, get(history)),
         (names::EVENTS_PATH, get(events)),
         (names::LEARNED_PATH, get(learned)),
@@ -148,15 +155,19 @@ fn index() -> String {
     text
 }
 
-/// Returns what `/metrics` answers, in Prometheus' text format.
-pub fn metrics_text(source: &dyn Source, version: &str, access: &Access) -> String {
-    crate::metrics::render(source, version, access, Format::Prometheus)
+/// Returns what `/metrics` answers of these sites, the main one first, in Prometheus' text format.
+pub fn metrics_text(sites: &[Site], version: &str, access: &Access) -> String {
+    crate::metrics::render(sites, version, access, Format::Prometheus)
 }
 
-async fn metrics(extract::State(shown): extract::State<Shown>, headers: HeaderMap) -> Response {
+async fn metrics(extract::State(sites): extract::State<Sites>, headers: HeaderMap) -> Response {
     let format = Format::accepted(&headers);
     let about = [(header::CONTENT_TYPE, format.content_type()), (header::VARY, "accept")];
-    (about, crate::metrics::render(&*shown.source, &shown.version, &shown.access, format)).into_response()
+    (about, crate::metrics::render(&sites.all, &sites.version, &sites.access, format)).into_response()
+}
+
+async fn sites_now(extract::State(sites): extract::State<Sites>) -> Json<SitesAnswer> {
+    Json(SitesAnswer { sites: sites.states() })
 }
 
 /// What may be asked of the state, and of the pools.
@@ -169,7 +180,7 @@ struct SinceQuery {
 }
 
 async fn state(
-    extract::State(shown): extract::State<Shown>,
+    shown: Shown,
     uri: Uri,
     headers: HeaderMap,
     extract::Query(SinceQuery { since }): extract::Query<SinceQuery>,
@@ -195,7 +206,7 @@ impl HistoryQuery {
 }
 
 async fn history(
-    extract::State(shown): extract::State<Shown>,
+    shown: Shown,
     extract::Query(HistoryQuery { seconds }): extract::Query<HistoryQuery>,
 ) -> Response {
     if !(0.0..=HISTORY_SECONDS_MAX).contains(&seconds) {
@@ -207,24 +218,21 @@ async fn history(
     Json(history).into_response()
 }
 
-async fn events(extract::State(shown): extract::State<Shown>, headers: HeaderMap) -> Response {
+async fn events(extract::State(sites): extract::State<Sites>, shown: Shown, headers: HeaderMap) -> Response {
     let seen = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok()).unwrap_or(0);
-    shown.stage.stream(seen, |seen| shown.live(seen))
+    shown.stage.stream(seen, |seen| shown.live(seen, sites.beside()))
 }
 
-async fn learned(extract::State(shown): extract::State<Shown>) -> Json<Learned> {
+async fn learned(shown: Shown) -> Json<Learned> {
     let nodes = shown.source.nodes().len();
     Json(Learned::of(&shown.source.learned(), nodes, &shown.version))
 }
 
-async fn lines(extract::State(shown): extract::State<Shown>) -> Json<LineAnswer> {
+async fn lines(shown: Shown) -> Json<LineAnswer> {
     Json(answer(&shown, Vec::new()))
 }
 
-async fn command_lines(
-    extract::State(shown): extract::State<Shown>,
-    request: Result<Json<Value>, JsonRejection>,
-) -> Response {
+async fn command_lines(shown: Shown, request: Result<Json<Value>, JsonRejection>) -> Response {
     let LineRequest { kind, order } = match read(request) {
         Ok(request) => request,
         Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
@@ -255,16 +263,13 @@ fn answer(shown: &Shown, invitations: Vec<String>) -> LineAnswer {
 }
 
 async fn pools(
-    extract::State(shown): extract::State<Shown>,
+    shown: Shown,
     extract::Query(SinceQuery { since }): extract::Query<SinceQuery>,
 ) -> Json<PoolAnswer> {
     Json(pools_since(&shown, since))
 }
 
-async fn command_pools(
-    extract::State(shown): extract::State<Shown>,
-    request: Result<Json<Value>, JsonRejection>,
-) -> Response {
+async fn command_pools(shown: Shown, request: Result<Json<Value>, JsonRejection>) -> Response {
     let PoolRequest { pool, order } = match read(request) {
         Ok(request) => request,
         Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
@@ -287,14 +292,11 @@ fn pools_since(shown: &Shown, since: u64) -> PoolAnswer {
     PoolAnswer { now, pools }
 }
 
-async fn overrides(extract::State(shown): extract::State<Shown>) -> Json<OverrideAnswer> {
+async fn overrides(shown: Shown) -> Json<OverrideAnswer> {
     Json(overrides_of(&shown))
 }
 
-async fn command_overrides(
-    extract::State(shown): extract::State<Shown>,
-    request: Result<Json<Value>, JsonRejection>,
-) -> Response {
+async fn command_overrides(shown: Shown, request: Result<Json<Value>, JsonRejection>) -> Response {
     let command = match read(request).and_then(OverrideRequest::command) {
         Ok(command) => command,
         Err(why) => return (StatusCode::BAD_REQUEST, format!("{why}\n")).into_response(),
@@ -324,8 +326,8 @@ fn overrides_of(shown: &Shown) -> OverrideAnswer {
     OverrideAnswer { overrides: shown.source.overrides().iter().map(OverrideState::of).collect() }
 }
 
-async fn config(extract::State(shown): extract::State<Shown>) -> Response {
-    match shown.source.config() {
+async fn config(extract::State(sites): extract::State<Sites>) -> Response {
+    match sites.main().source.config() {
         Some(config) => ([(header::CONTENT_TYPE, CONFIG_TYPE)], config.text).into_response(),
         None => (StatusCode::NOT_FOUND, "this gateway has no settings to be shown\n").into_response(),
     }
@@ -341,7 +343,7 @@ struct ConfigQuery {
 }
 
 async fn adopt_config(
-    extract::State(shown): extract::State<Shown>,
+    extract::State(sites): extract::State<Sites>,
     extract::Query(ConfigQuery { dry_run }): extract::Query<ConfigQuery>,
     text: Result<String, StringRejection>,
 ) -> Response {
@@ -350,7 +352,7 @@ async fn adopt_config(
         Err(error) => return (error.status(), format!("{error}\n")).into_response(),
     };
     // It reads files.
-    let answer = tokio::task::spawn_blocking(move || shown.source.adopt_config(&text, dry_run)).await;
+    let answer = tokio::task::spawn_blocking(move || sites.main().source.adopt_config(&text, dry_run)).await;
     let Ok(answer) = answer else {
         return (StatusCode::INTERNAL_SERVER_ERROR, "the settings could not be checked\n").into_response();
     };
@@ -362,11 +364,11 @@ async fn adopt_config(
     (status, Json(answer)).into_response()
 }
 
-async fn readyz(extract::State(shown): extract::State<Shown>) -> Response {
-    match not_ready_because(shown.source.is_draining(), &shown.source.nodes()) {
-        None => "ready\n".into_response(),
-        Some(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {why}\n")).into_response(),
-    }
+async fn readyz(
+    extract::State(sites): extract::State<Sites>,
+    extract::Query(SiteQuery { site }): extract::Query<SiteQuery>,
+) -> (StatusCode, String) {
+    sites.readiness(site.as_deref())
 }
 
 #[cfg(test)]

@@ -1,21 +1,21 @@
-//! What every answer is made from: the gateway, and what the watch remembers of it.
+//! What every answer about a site is made from: the site, and what the watch remembers of it.
 
 use crate::Source;
-use crate::access::Access;
 use crate::events::{LiveState, Stage};
 use crate::history::Samples;
-use crate::state::{self, State};
+use crate::sites::SiteState;
+use crate::state::{self, Glance, State};
 use crate::verdict::SituationClock;
-use crate::windows::{EVERY_S, Windows};
+use crate::windows::Windows;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-/// What every answer is made from.
+/// What every answer about a site is made from.
 #[derive(Clone)]
 pub(crate) struct Shown {
+    /// Its name, where there are several.
+    name: Option<Arc<str>>,
     pub(crate) source: Arc<dyn Source>,
     pub(crate) version: Arc<str>,
-    pub(crate) access: Arc<Access>,
     memory: Arc<Mutex<Memory>>,
     pub(crate) stage: Stage,
 }
@@ -29,48 +29,54 @@ pub(crate) struct Memory {
 }
 
 impl Shown {
-    pub(crate) fn new(source: Arc<dyn Source>, version: Arc<str>, access: Arc<Access>) -> Self {
-        Shown { source, version, access, memory: Arc::default(), stage: Stage::default() }
+    pub(crate) fn new(name: Option<Arc<str>>, source: Arc<dyn Source>, version: Arc<str>) -> Self {
+        Shown { name, source, version, memory: Arc::default(), stage: Stage::default() }
     }
 
-    /// Takes note of the state, each second.
-    pub(crate) async fn watch(self) {
-        let mut ticks = tokio::time::interval(Duration::from_secs_f64(EVERY_S));
-        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
-            ticks.tick().await;
-            let view = self.source.view();
-            let now = state::now_unix();
-            let seen = {
-                let mut memory = self.memory();
-                let seen = memory.samples.newest_decision();
-                memory.windows.note(&view);
-                memory.samples.note(&view, now);
-                let verdict = state::verdict_of(&*self.source, &view, &memory.windows);
-                memory.verdicts.note(verdict, now);
-                seen
-            };
-            if self.stage.is_heard() {
-                self.stage.tell(&self.live(seen), seen);
-            }
-        }
+    /// Takes note of the site, to be called each second. Returns the number of the newest decision that
+    /// was known before, and how the site stands.
+    pub(crate) fn note(&self) -> (u64, Glance) {
+        let view = self.source.view();
+        let now = state::now_unix();
+        let mut memory = self.memory();
+        let seen = memory.samples.newest_decision();
+        memory.windows.note(&view);
+        memory.samples.note(&view, now);
+        let mut glance = Glance::of(&*self.source, &view, &memory.windows);
+        glance.verdict = memory.verdicts.note(glance.verdict, now);
+        (seen, glance)
+    }
+
+    /// Returns how the site stands now.
+    pub(crate) fn glance(&self) -> Glance {
+        let view = self.source.view();
+        let mut memory = self.memory();
+        let mut glance = Glance::of(&*self.source, &view, &memory.windows);
+        glance.verdict = memory.verdicts.note(glance.verdict, state::now_unix());
+        glance
     }
 
     pub(crate) fn memory(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns its name, where there are several.
+    pub(crate) fn site(&self) -> Option<String> {
+        self.name.as_deref().map(str::to_owned)
+    }
+
     /// Returns everything now, with the decisions since the one with number `since`.
     pub(crate) fn state(&self, since: u64) -> State {
         let mut memory = self.memory();
         let Memory { windows, verdicts, .. } = &mut *memory;
-        State::of(&*self.source, &self.version, windows, verdicts, since)
+        let state = State::of(&*self.source, &self.version, windows, verdicts, since);
+        State { site: self.site(), ..state }
     }
 
-    /// Returns what an event says to who has seen the decisions up to `since`.
-    pub(crate) fn live(&self, since: u64) -> LiveState {
+    /// Returns what an event says to who has seen the decisions up to `since`, with `sites` beside it.
+    pub(crate) fn live(&self, since: u64, sites: Vec<SiteState>) -> LiveState {
         // A page that may read this is one of ours, which may command, too.
         let state = State { takes_commands: true, ..self.state(since) };
-        LiveState { state, sample: self.memory().samples.newest().cloned() }
+        LiveState { state, sample: self.memory().samples.newest().cloned(), sites }
     }
 }

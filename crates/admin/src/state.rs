@@ -31,6 +31,9 @@ pub(crate) use crate::windows::lines;
 pub struct State {
     /// Version of the gateway.
     pub version: String,
+    /// The site that all this is about; absent where there is only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub site: Option<String>,
     /// The wall clock, and when the gateway started, seconds since 1970.
     pub now: f64,
     /// See `now`.
@@ -389,6 +392,8 @@ impl State {
         let probing = view.gate.probing.map(|route| route_name(&view, route));
         State {
             version: version.to_string(),
+            // Only who has read the request knows.
+            site: None,
             now,
             started_at,
             verdict: verdicts.note(verdict, now),
@@ -439,14 +444,27 @@ impl State {
 
 /// Returns the verdict of this moment, as far as it needs no earlier one.
 pub fn verdict_now(source: &dyn Source) -> Verdict {
-    verdict_of(source, &source.view(), &Windows::default())
+    Glance::of(source, &source.view(), &Windows::default()).verdict
 }
 
-/// Returns the state now.
-pub(crate) fn verdict_of(source: &dyn Source, view: &View, windows: &Windows) -> Verdict {
-    let kinds = kinds(source, view, windows);
-    let nodes: Vec<NodeState> = source.nodes().iter().map(NodeState::of).collect();
-    verdict::of(source.is_draining(), &totals(view, &kinds), &kinds, &nodes)
+/// How a site stands, in short.
+pub(crate) struct Glance {
+    pub(crate) verdict: Verdict,
+    pub(crate) totals: Totals,
+    /// Why new visitors should not be sent here, if they should not.
+    pub(crate) not_ready: Option<String>,
+}
+
+impl Glance {
+    /// Returns how `source`, which shows `view`, stands.
+    pub(crate) fn of(source: &dyn Source, view: &View, windows: &Windows) -> Self {
+        let kinds = kinds(source, view, windows);
+        let (nodes, is_draining) = (source.nodes(), source.is_draining());
+        let totals = totals(view, &kinds);
+        let states: Vec<NodeState> = nodes.iter().map(NodeState::of).collect();
+        let verdict = verdict::of(is_draining, &totals, &kinds, &states);
+        Glance { verdict, totals, not_ready: not_ready_because(is_draining, &nodes) }
+    }
 }
 
 /// Returns seconds since 1970.

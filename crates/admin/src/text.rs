@@ -5,6 +5,7 @@
 //! traffic, so labels must be escaped.
 
 use axum::http::{HeaderMap, header};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// One family of numbers: its name, what it is, and what it means.
@@ -85,33 +86,51 @@ const OPEN_METRICS_VERSIONS: [&str; 2] = ["1.0.0", "0.0.1"];
 /// What OpenMetrics calls a unit, if a name ends in it.
 const UNITS: [&str; 3] = ["seconds", "bytes", "ratio"];
 
-/// The text as it grows.
+/// The text as it grows: families in the order in which they began.
 #[derive(Debug, Default)]
 pub(crate) struct Exposition {
-    text: String,
+    families: Vec<String>,
+    /// Where each of them is. Of several sites each adds its own numbers to a family.
+    places: BTreeMap<&'static str, usize>,
     format: Format,
     /// Every family there is.
     all: &'static [Metric],
+    /// The site whose numbers follow, where there are several.
+    site: Option<String>,
 }
 
 impl Exposition {
     /// Returns an empty one. `all`: every family that may be in it.
     pub(crate) fn new(format: Format, all: &'static [Metric]) -> Self {
-        Exposition { text: String::new(), format, all }
+        Exposition { format, all, ..Exposition::default() }
     }
 
-    /// Begins a family; its numbers follow at once.
+    /// Gives all numbers from now on the label of this site, or none.
+    pub(crate) fn set_site(&mut self, name: Option<&str>) {
+        self.site = name.map(str::to_owned);
+    }
+
+    /// Begins a family, or goes on with it; its numbers follow at once.
     pub(crate) fn family(&mut self, metric: Metric) -> Family<'_> {
-        match self.format {
-            Format::Prometheus => self.begin_prometheus(metric),
-            Format::OpenMetrics => self.begin_open_metrics(metric),
+        let place = *self.places.entry(metric.name).or_insert(self.families.len());
+        if place == self.families.len() {
+            let head = match self.format {
+                Format::Prometheus => head_of_prometheus(metric),
+                Format::OpenMetrics => self.head_of_open_metrics(metric),
+            };
+            self.families.push(head);
         }
-        Family { metric, text: &mut self.text }
+        Family { metric, text: &mut self.families[place], site: self.site.as_deref() }
+    }
+
+    /// Goes on with a family of the gateway, whose numbers have no site.
+    pub(crate) fn gateway_family(&mut self, metric: Metric) -> Family<'_> {
+        Family { site: None, ..self.family(metric) }
     }
 
     /// A counter's family is called like its numbers without `_total`; where something else has
     /// that name, it is a family of numbers of which nothing is known.
-    fn begin_open_metrics(&mut self, metric: Metric) {
+    fn head_of_open_metrics(&self, metric: Metric) -> String {
         let stem = metric.name.strip_suffix("_total").filter(|_| metric.kind == MetricKind::Counter);
         let is_taken = |stem: &str| self.all.iter().any(|other| other.name == stem);
         let (name, kind) = match (metric.kind, stem) {
@@ -120,21 +139,9 @@ impl Exposition {
             (MetricKind::Counter, Some(stem)) if !is_taken(stem) => (stem, "counter"),
             (MetricKind::Counter, _) => (metric.name, "unknown"),
         };
-        let _ = writeln!(self.text, "# TYPE {name} {kind}");
-        if let Some(unit) = UNITS.iter().find(|unit| name.ends_with(&format!("_{unit}"))) {
-            let _ = writeln!(self.text, "# UNIT {name} {unit}");
-        }
-        let _ = writeln!(self.text, "# HELP {name} {}", escaped(metric.help));
-    }
-
-    fn begin_prometheus(&mut self, metric: Metric) {
-        let kind = match metric.kind {
-            MetricKind::Gauge => "gauge",
-            MetricKind::Counter => "counter",
-            MetricKind::Histogram => "histogram",
-        };
-        let help = metric.help.replace('\\', "\\\\").replace('\n', "\\n");
-        let _ = writeln!(self.text, "# HELP {} {help}\n# TYPE {} {kind}", metric.name, metric.name);
+        let unit = UNITS.iter().find(|unit| name.ends_with(&format!("_{unit}")));
+        let unit = unit.map_or_else(String::new, |unit| format!("# UNIT {name} {unit}\n"));
+        format!("# TYPE {name} {kind}\n{unit}# HELP {name} {}\n", escaped(metric.help))
     }
 
     /// Writes a family of one number without labels.
@@ -143,18 +150,27 @@ impl Exposition {
     }
 
     /// Returns the whole text.
-    pub(crate) fn finish(mut self) -> String {
-        if self.format == Format::OpenMetrics {
-            self.text.push_str("# EOF\n");
-        }
-        self.text
+    pub(crate) fn finish(self) -> String {
+        let end = if self.format == Format::OpenMetrics { "# EOF\n" } else { "" };
+        self.families.concat() + end
     }
+}
+
+fn head_of_prometheus(metric: Metric) -> String {
+    let kind = match metric.kind {
+        MetricKind::Gauge => "gauge",
+        MetricKind::Counter => "counter",
+        MetricKind::Histogram => "histogram",
+    };
+    let help = metric.help.replace('\\', "\\\\").replace('\n', "\\n");
+    format!("# HELP {} {help}\n# TYPE {} {kind}\n", metric.name, metric.name)
 }
 
 /// A family that has begun.
 pub(crate) struct Family<'a> {
     metric: Metric,
     text: &'a mut String,
+    site: Option<&'a str>,
 }
 
 impl Family<'_> {
@@ -190,9 +206,11 @@ impl Family<'_> {
     fn line(&mut self, suffix: &str, labels: Labels<'_>, bound: Option<f64>, value: f64) {
         self.text.push_str(self.metric.name);
         self.text.push_str(suffix);
-        if !labels.is_empty() || bound.is_some() {
+        let site = self.site.map(|site| ("site", site));
+        if site.is_some() || !labels.is_empty() || bound.is_some() {
+            let labels = site.iter().chain(labels);
             let mut parts: Vec<String> =
-                labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
+                labels.map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
             parts.extend(bound.map(|bound| format!("le=\"{}\"", bound_text(bound))));
             let _ = write!(self.text, "{{{}}}", parts.join(","));
         }

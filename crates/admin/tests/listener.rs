@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use suimon_admin::{
-    Access, AccessParams, HistoryState, Learned, LineAnswer, LiveState, Params, PoolAnswer, Source, State,
-    serve,
+    Access, AccessParams, HistoryState, Learned, LineAnswer, LiveState, Params, PoolAnswer, Site, Source,
+    State, serve,
 };
 use suimon_fleet::workers::{EndReason, WorkerEvent, WorkerId, WorkerState, WorkersCount, WorkersTotals};
 use suimon_gate::{
@@ -309,8 +309,14 @@ async fn start_until(ended: impl Future<Output = ()> + Send + 'static) -> (Socke
     let access = AccessParams { trusts_loopback: true, ..AccessParams::default() };
     let access = Arc::new(Access::load(access).unwrap());
     let params = Params { hosts: vec!["gate.internal".into()], version: "9.9.9".into(), access };
-    tokio::spawn(serve(listener, params, Arc::clone(&source) as Arc<dyn Source>, ended));
+    tokio::spawn(serve(listener, params, main_site(&source), ended));
     (address, source)
+}
+
+/// Returns a gateway's only site.
+fn main_site(source: &Arc<Fixed>) -> Vec<Site> {
+    let source = Arc::clone(source) as Arc<dyn Source>;
+    vec![Site { name: "main".into(), serves: Vec::new(), source }]
 }
 
 /// Returns status and whole answer of a request with these lines of head.
@@ -512,8 +518,7 @@ async fn who_can_show_nothing_commands_nothing_and_reads_nothing() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let source = Arc::new(Fixed::default());
-    let seen = Arc::clone(&source) as Arc<dyn Source>;
-    tokio::spawn(serve(listener, Params::default(), seen, std::future::pending()));
+    tokio::spawn(serve(listener, Params::default(), main_site(&source), std::future::pending()));
     for (path, order) in [
         ("/api/pool", r#"{"order":"reload"}"#),
         ("/api/waiting-room", r#"{"order":"pause"}"#),

@@ -287,7 +287,9 @@ async fn serve(
         adopter,
         told: Arc::clone(&told),
     };
-    let (shown, access) = (gateway.clone(), Arc::clone(&credentials.access));
+    let source = Arc::new(gateway.clone());
+    let sites = vec![suimon_admin::Site { name: "main".to_owned(), serves: Vec::new(), source }];
+    let (shown, access) = (sites.clone(), Arc::clone(&credentials.access));
     let (handed_over, is_handed_over) = watch::channel(false);
     // The collector takes both processes for one, and the numbers of the other one go on from here.
     told.send_numbers(
@@ -306,7 +308,6 @@ async fn serve(
         });
     }
     if let Some(listener) = admin {
-        let source = gateway.clone();
         let params = suimon_admin::Params {
             hosts: settings.admin_hosts,
             version: env!("CARGO_PKG_VERSION").to_string(),
@@ -316,7 +317,7 @@ async fn serve(
             // The admin listener answers until the very end, so that operators can watch a drain; unless
             // another process answers there.
             let ended = once(is_handed_over);
-            if let Err(error) = suimon_admin::serve(listener, params, Arc::new(source), ended).await {
+            if let Err(error) = suimon_admin::serve(listener, params, sites, ended).await {
                 tracing::error!(%error, "the admin listener has failed; the gateway continues without it");
             }
         });

@@ -33,6 +33,7 @@ fn state() -> State {
         takes_commands: true,
         scaling: None,
         version: "9.9.9".to_string(),
+        site: None,
         now: 1000.0,
         started_at: 900.0,
         verdict: Verdict {
