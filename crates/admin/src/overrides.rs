@@ -46,6 +46,9 @@ pub struct OverrideState {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OverrideAnswer {
+    /// The site whose overrides they are; absent where there is only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub site: Option<String>,
     /// By their numbers.
     pub overrides: Vec<OverrideState>,
 }

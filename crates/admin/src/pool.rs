@@ -156,6 +156,9 @@ pub struct PoolDetails {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PoolAnswer {
+    /// The site whose pools they are; absent where there is only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub site: Option<String>,
     /// The wall clock, seconds since 1970.
     pub now: f64,
     /// All of them; none where `[[pool]]` is not in the settings.

@@ -259,7 +259,8 @@ async fn command_lines(shown: Shown, request: Result<Json<Value>, JsonRejection>
 }
 
 fn answer(shown: &Shown, invitations: Vec<String>) -> LineAnswer {
-    LineAnswer { lines: shown.source.lines().into_iter().map(LineState::of).collect(), invitations }
+    let lines = shown.source.lines().into_iter().map(LineState::of).collect();
+    LineAnswer { site: shown.site(), lines, invitations }
 }
 
 async fn pools(
@@ -289,7 +290,7 @@ fn pools_since(shown: &Shown, since: u64) -> PoolAnswer {
     let started_at = now - view.uptime.as_secs_f64();
     let pools = shown.source.pools(since);
     let pools = pools.iter().map(|pool| PoolDetails::of(pool, &view, started_at)).collect();
-    PoolAnswer { now, pools }
+    PoolAnswer { site: shown.site(), now, pools }
 }
 
 async fn overrides(shown: Shown) -> Json<OverrideAnswer> {
@@ -323,7 +324,8 @@ async fn command_overrides(shown: Shown, request: Result<Json<Value>, JsonReject
 }
 
 fn overrides_of(shown: &Shown) -> OverrideAnswer {
-    OverrideAnswer { overrides: shown.source.overrides().iter().map(OverrideState::of).collect() }
+    let overrides = shown.source.overrides().iter().map(OverrideState::of).collect();
+    OverrideAnswer { site: shown.site(), overrides }
 }
 
 async fn config(extract::State(sites): extract::State<Sites>) -> Response {

@@ -176,6 +176,9 @@ fn opening(at: f64, now: SystemTime) -> Result<SystemTime, String> {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LineAnswer {
+    /// The site whose lines they are; absent where there is only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub site: Option<String>,
     /// The lines, as they stand now.
     pub lines: Vec<LineState>,
     /// Invitations that were made, each as it stands in the query of a link.

@@ -195,7 +195,10 @@ pub(crate) struct Check {
 #[command(after_help = "Examples:
   suimon status
   suimon status --watch
-  suimon status --admin http://127.0.0.1:9001 --json")]
+  suimon status --admin http://127.0.0.1:9001 --json
+  suimon status --site tickets             one site of a gateway that serves several
+
+Of a gateway that serves several sites, all are listed in a line each, above the main one: what no other site takes.")]
 pub(crate) struct Status {
     #[command(flatten)]
     pub(crate) at: AdminAt,
@@ -218,10 +221,11 @@ pub(crate) struct Status {
   suimon waiting-room open --at 2026-12-01T10:00:00Z --by-lot
   suimon waiting-room close --kind tickets                  sold out: all waiting visitors are told so
   suimon waiting-room invite --count 3 --url https://shop.example/sale
+  suimon waiting-room pause --site tickets                  of several sites behind one gateway, only this one
   suimon waiting-room preview --config suimon.toml --out preview
 
 Visitors wait in line while no more can be admitted; nothing has to be opened or closed for that. A command applies to the lines of
-all kinds of session, or to that of --kind.
+all kinds of session, or to that of --kind; where the gateway serves several sites, to those of the main one, or of --site.
 
 Exit codes: 0 done; 1 nobody answered, or the gateway refused; 2 wrong usage or settings.")]
 pub(crate) struct WaitingRoom {

@@ -59,12 +59,31 @@ impl FetchError {
 
 /// Returns the body of a successful response to `GET path`.
 pub(crate) async fn get(at: &AdminAt, path: &str) -> Result<Bytes, FetchError> {
-    ask(at, Request::get(path), String::new()).await
+    ask(at, Request::get(with_site(at, path)), String::new()).await
 }
 
 /// Returns the body of a successful response to `POST path` with this JSON.
 pub(crate) async fn post(at: &AdminAt, path: &str, json: String) -> Result<Bytes, FetchError> {
-    ask(at, Request::post(path).header("content-type", "application/json"), json).await
+    ask(at, Request::post(with_site(at, path)).header("content-type", "application/json"), json).await
+}
+
+/// Returns the path with the site that is meant, if one is named.
+fn with_site(at: &AdminAt, path: &str) -> String {
+    let Some(site) = &at.site else { return path.to_owned() };
+    let mark = if path.contains('?') { '&' } else { '?' };
+    let mut url = format!("{path}{mark}site=");
+    for byte in site.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => url.push(char::from(byte)),
+            _ => url.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    url
+}
+
+/// Returns the line that stands above an answer about one of several sites.
+pub(crate) fn of_site(name: Option<&str>) -> String {
+    name.map_or_else(String::new, |name| format!("Site {name}\n"))
 }
 
 async fn ask(at: &AdminAt, mut request: Builder, body: String) -> Result<Bytes, FetchError> {
@@ -169,6 +188,16 @@ mod tests {
         let headers = [(CONTENT_TYPE, hyper::header::HeaderValue::from_static(kind))];
         let answer = Answer { status, headers: headers.into_iter().collect(), body: Bytes::from(body) };
         answer.body().unwrap_err().explanation("--admin", "http://127.0.0.1:8001")
+    }
+
+    #[test]
+    fn the_site_that_is_meant_stands_in_the_query() {
+        let of = |site: Option<&str>, path| {
+            with_site(&AdminAt { site: site.map(str::to_owned), ..AdminAt::of("127.0.0.1:1") }, path)
+        };
+        assert_eq!(of(None, "/api/pool?since=3"), "/api/pool?since=3");
+        assert_eq!(of(Some("tickets-2"), "/api/pool?since=3"), "/api/pool?since=3&site=tickets-2");
+        assert_eq!(of(Some("a&b é"), "/api/state"), "/api/state?site=a%26b%20%C3%A9");
     }
 
     #[test]

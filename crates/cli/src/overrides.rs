@@ -2,7 +2,7 @@
 
 use crate::args::{Override, OverrideCommand, OverrideFor, OverrideOf};
 use crate::exit::Exit;
-use crate::fetch;
+use crate::fetch::{self, of_site};
 use crate::numbers::rough_time;
 use std::time::SystemTime;
 use suimon_admin::{OVERRIDE_PATH, OverrideAnswer, OverrideRequest, OverrideState};
@@ -58,7 +58,7 @@ async fn ask(of: &OverrideOf, request: Option<OverrideRequest>) -> Exit {
     match serde_json::from_slice::<OverrideAnswer>(&body) {
         Ok(answer) => {
             let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-            print!("{}", table(&answer.overrides, now.as_secs_f64()));
+            print!("{}{}", of_site(answer.site.as_deref()), table(&answer.overrides, now.as_secs_f64()));
             Exit::Done
         }
         Err(error) => {

@@ -6,7 +6,7 @@ pub(crate) use picture::last_move;
 
 use crate::args::{Pool, PoolCommand, PoolOf, Workers};
 use crate::exit::Exit;
-use crate::fetch;
+use crate::fetch::{self, of_site};
 use hyper::body::Bytes;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -33,6 +33,7 @@ pub(crate) async fn run(args: &Pool) -> Exit {
 /// What a gateway has answered: the pools that are asked about, and all as JSON.
 struct Answer {
     now: f64,
+    site: Option<String>,
     pools: Vec<PoolDetails>,
     json: Bytes,
 }
@@ -137,7 +138,7 @@ fn tell(of: &PoolOf, answer: &Answer, text: &str) {
     if of.at.json {
         println!("{}", String::from_utf8_lossy(&answer.json));
     } else {
-        print!("{text}");
+        print!("{}{text}", of_site(answer.site.as_deref()));
     }
 }
 
@@ -168,5 +169,5 @@ fn read(of: &PoolOf, json: Bytes) -> Result<Answer, Exit> {
         eprintln!("{}", picture::nothing(&names));
         return Err(Exit::Failed);
     }
-    Ok(Answer { now: answer.now, pools, json })
+    Ok(Answer { now: answer.now, site: answer.site, pools, json })
 }

@@ -94,6 +94,9 @@ pub struct Sim {
     /// With --from: file with the token of admin.token_file, where the gateway asks for one.
     #[arg(long, value_name = "FILE", requires = "from")]
     pub(crate) token_file: Option<PathBuf>,
+    /// With --from: the site that is meant, where the gateway serves several. [default: the main one]
+    #[arg(long, value_name = "NAME", requires = "from")]
+    pub(crate) site: Option<String>,
     /// With --from: the file it is written to. [default: standard output]
     #[arg(long, value_name = "FILE", requires = "from")]
     pub(crate) out: Option<PathBuf>,
@@ -145,7 +148,8 @@ pub(crate) fn play(args: &Sim, beyond: &Beyond) -> Exit {
         return Exit::Done;
     }
     if let Some(admin) = &args.from {
-        let at = AdminAt { token_file: args.token_file.clone(), ..AdminAt::of(admin) };
+        let (token_file, site) = (args.token_file.clone(), args.site.clone());
+        let at = AdminAt { token_file, site, ..AdminAt::of(admin) };
         return with_runtime(from::run(&at, args));
     }
     if let Some(recording) = &args.replay {

@@ -8,7 +8,7 @@ use crate::fetch::{self, FetchError};
 use crate::terminal::{self, Line, Screen};
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
-use suimon_admin::State;
+use suimon_admin::{SiteState, SitesAnswer, State};
 
 /// Time between two pictures of `--watch`.
 const EVERY: Duration = Duration::from_secs(1);
@@ -26,7 +26,8 @@ pub(crate) async fn run(args: &Status) -> Exit {
         Ok(body) => match serde_json::from_slice::<State>(&body) {
             Ok(state) => {
                 let colours = io::stdout().is_terminal() && terminal::colours_are_wanted();
-                print!("{}", text(&picture::whole(&state, args.decisions), colours));
+                let sites = sites(args, &state).await;
+                print!("{}", text(&picture::whole(&state, &sites, args.decisions), colours));
                 Exit::Done
             }
             Err(error) => {
@@ -39,6 +40,16 @@ pub(crate) async fn run(args: &Status) -> Exit {
         },
         Err(error) => error.explain("--admin", &args.at.admin),
     }
+}
+
+/// Returns the sites to be listed above `state`: none where there is one, or where one was asked for.
+async fn sites(args: &Status, state: &State) -> Vec<SiteState> {
+    if state.site.is_none() || args.at.site.is_some() {
+        return Vec::new();
+    }
+    let answer = fetch::get(&args.at, suimon_admin::SITES_PATH).await.ok();
+    let answer = answer.and_then(|body| serde_json::from_slice::<SitesAnswer>(&body).ok());
+    answer.map(|answer| answer.sites).unwrap_or_default()
 }
 
 fn text(lines: &[Line], colours: bool) -> String {
@@ -70,9 +81,13 @@ async fn watch(args: &Status) -> Exit {
             }
         };
         let size = terminal::size_of(io::stdout());
+        let sites = match &state {
+            Ok(state) => sites(args, state).await,
+            Err(_) => Vec::new(),
+        };
         let lines = match (&state, size) {
-            (Ok(state), Some(size)) => picture::fitted(state, args.decisions, size),
-            (Ok(state), None) => picture::whole(state, args.decisions),
+            (Ok(state), Some(size)) => picture::fitted(state, &sites, args.decisions, size),
+            (Ok(state), None) => picture::whole(state, &sites, args.decisions),
             (Err(why), _) => vec![Line::default().plain(why)],
         };
         let written = match (&screen, size) {

@@ -5,7 +5,7 @@ mod preview;
 
 use crate::args::{LineOf, Waiting, WaitingRoom};
 use crate::exit::Exit;
-use crate::fetch;
+use crate::fetch::{self, of_site};
 use std::time::SystemTime;
 use suimon_admin::{LineAnswer, LineOrder, LineRequest, LineState, WAITING_ROOM_PATH};
 use suimon_statistics::table::{Align, columns};
@@ -55,7 +55,7 @@ pub(crate) async fn run(args: &WaitingRoom) -> Exit {
     if let Waiting::Invite { url, .. } = &args.what {
         answer.invitations.iter().for_each(|invitation| println!("{}", link(url.as_deref(), invitation)));
     } else {
-        print!("{}", picture(&answer.lines));
+        print!("{}{}", of_site(answer.site.as_deref()), picture(&answer.lines));
     }
     Exit::Done
 }

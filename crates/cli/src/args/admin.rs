@@ -14,12 +14,16 @@ pub(crate) struct AdminAt {
     /// File with the token of admin.token_file, where the gateway asks for one.
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
+    /// The site that is meant, where the gateway serves several: `suimon status` names them.
+    /// [default: the main one]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) site: Option<String>,
 }
 
 impl AdminAt {
-    /// Returns the listener at this URL, which asks for nothing.
+    /// Returns the listener at this URL, which asks for nothing, and the main site.
     pub(crate) fn of(url: &str) -> AdminAt {
-        AdminAt { admin: url.to_owned(), token_file: None }
+        AdminAt { admin: url.to_owned(), token_file: None, site: None }
     }
 }
 

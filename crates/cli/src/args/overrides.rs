@@ -13,13 +13,15 @@ use std::time::Duration;
   suimon override open                          nobody is held at the session gate
   suimon override drain-node http://10.0.0.5:8080
   suimon override release 3
+  suimon override open --site tickets           of several sites behind one gateway, only this one
 
 An override lasts as long as --for says, an hour if it is not said and a day at most, also over a restart. It shows in
 `suimon status`, in /api/state and in the log, with who, why and until when. A reload keeps it, unless the settings change the very
 same thing. When it ends, the gateway goes on with what it had learned before.
 
 Routes are named as `suimon status` shows them, and nodes by their addresses. A drained node gets no new sessions and no requests of
-others; sessions that have begun there go on there. The last node that takes requests cannot be drained.
+others; sessions that have begun there go on there. The last node that takes requests cannot be drained. Where the gateway serves
+several sites, each has overrides of its own, with numbers of their own: without --site, those of the main one.
 
 Exit codes: 0 done; 1 nobody answered, or the gateway refused; 2 wrong usage.")]
 pub(crate) struct Override {

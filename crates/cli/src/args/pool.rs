@@ -12,7 +12,8 @@ use clap::{Args, Subcommand};
   suimon pool trace --follow           what happens to workers, and why
 
 A pool is the application as processes that the gateway starts itself: [[pool]] in the settings, and docs/pools.md. How many
-workers are resident is found while running; nobody has to resize anything. Without a NAME a command is for every pool.
+workers are resident is found while running; nobody has to resize anything. Without a NAME a command is for every pool; where the
+gateway serves several sites, for every pool of the main one, or of --site.
 
 Commands are taken on the gateway's machine, and from elsewhere with --token-file: docs/admin.md.
 

@@ -61,7 +61,8 @@ pub(super) async fn run(at: &AdminAt, args: &Sim) -> Exit {
         }
     };
     let asked = httpdate::fmt_http_date(std::time::SystemTime::now());
-    match scenario_of(&learned, admin, &asked) {
+    let source = at.site.as_ref().map_or_else(|| admin.to_owned(), |site| format!("{admin}, site {site}"));
+    match scenario_of(&learned, &source, &asked) {
         Ok(text) => deliver(&text, args.out.as_deref(), args.force),
         Err(too_little) => {
             eprintln!("{too_little}");

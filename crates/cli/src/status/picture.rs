@@ -2,19 +2,22 @@
 
 mod cluster;
 mod pools;
+mod sites;
 
 use crate::numbers::rough_time as time;
 use crate::overrides::sentence;
 use crate::terminal::{Colour, Line, Size, wrapped};
 use suimon_admin::{
-    DecisionState, KindState, NodeReportState, NodeState, OverrideState, RouteState, ServiceState, State,
+    DecisionState, KindState, NodeReportState, NodeState, OverrideState, RouteState, ServiceState, SiteState,
+    State, Verdict,
 };
 use suimon_statistics::table::{Align, columns};
 
 /// The most routes shown: first those with most queued or in-flight requests, then those with most
 /// requests.
 const ROUTES_MAX: usize = 20;
-/// Lines for nodes, refusals and decisions on a small screen; routes take the rest.
+/// Lines for sites, nodes, refusals and decisions on a small screen; routes take the rest.
+const SITES_FITTED: usize = 4;
 const NODES_FITTED: usize = 3;
 const REFUSALS_FITTED: usize = 1;
 const DECISIONS_FITTED: usize = 3;
@@ -43,8 +46,9 @@ struct Layout {
     decisions: usize,
 }
 
-/// Returns the whole picture in full width, with the last `decisions` decisions.
-pub(crate) fn whole(state: &State, decisions: usize) -> Vec<Line> {
+/// Returns the whole picture in full width, with the last `decisions` decisions, below `sites` in a line
+/// each.
+pub(crate) fn whole(state: &State, sites: &[SiteState], decisions: usize) -> Vec<Line> {
     let layout = Layout {
         columns: usize::MAX,
         routes: ROUTES_MAX + 1,
@@ -52,14 +56,16 @@ pub(crate) fn whole(state: &State, decisions: usize) -> Vec<Line> {
         refusals: usize::MAX,
         decisions,
     };
-    let mut lines = draw(state, &layout);
+    let mut lines = sites::overview(sites, usize::MAX);
+    lines.extend(draw(state, &layout));
     lines.push(Line::default());
     lines.extend(LEGEND.iter().map(|words| Line::default().faint("  ").faint(words)));
     lines
 }
 
 /// Returns as much of the picture as fits on a terminal of this size.
-pub(crate) fn fitted(state: &State, decisions: usize, size: Size) -> Vec<Line> {
+pub(crate) fn fitted(state: &State, sites: &[SiteState], decisions: usize, size: Size) -> Vec<Line> {
+    let mut lines = sites::overview(sites, SITES_FITTED);
     let mut layout = Layout {
         columns: size.columns.saturating_sub(1),
         routes: 0,
@@ -67,11 +73,12 @@ pub(crate) fn fitted(state: &State, decisions: usize, size: Size) -> Vec<Line> {
         refusals: REFUSALS_FITTED,
         decisions: decisions.min(DECISIONS_FITTED),
     };
-    let without = draw(state, &layout).len();
+    let without = lines.len() + draw(state, &layout).len();
     // `without` includes a line for the routes left out. That makes up for the terminal's last
     // line, which stays empty.
     layout.routes = size.lines.saturating_sub(without).clamp(1, ROUTES_MAX + 1);
-    draw(state, &layout)
+    lines.extend(draw(state, &layout));
+    lines
 }
 
 fn draw(state: &State, layout: &Layout) -> Vec<Line> {
@@ -113,17 +120,13 @@ fn head(state: &State, columns: usize) -> Vec<Line> {
     let (verdict, totals) = (&state.verdict, &state.totals);
     let first = Line::default()
         .bold(&format!("suimon {}", state.version))
+        .plain(&state.site.as_ref().map_or_else(String::new, |name| format!(", site {name}")))
         .plain(&format!(", up {}, ", time(state.uptime_seconds)));
     let mut lines = vec![match &state.not_ready_because {
         None => first.coloured(Colour::Green, "ready"),
         Some(why) => first.coloured(Colour::Red, "NOT READY").plain(&format!(": {why}")),
     }];
-    let colour = match verdict.level.as_str() {
-        "critical" => Colour::Red,
-        "warning" => Colour::Yellow,
-        "busy" => Colour::Blue,
-        _ => Colour::Green,
-    };
+    let colour = colour_of(verdict);
     let mark = verdict.situation.to_uppercase();
     let since = format!("for {}", time((state.now - verdict.since).max(0.0)));
     let sentence = format!("{} ({since})", verdict.sentence);
@@ -186,6 +189,15 @@ fn head(state: &State, columns: usize) -> Vec<Line> {
         }
     }
     lines
+}
+
+fn colour_of(verdict: &Verdict) -> Colour {
+    match verdict.level.as_str() {
+        "critical" => Colour::Red,
+        "warning" => Colour::Yellow,
+        "busy" => Colour::Blue,
+        _ => Colour::Green,
+    }
 }
 
 fn counted(count: u64, what: &str) -> String {

@@ -176,7 +176,7 @@ fn text(lines: &[Line]) -> String {
 }
 
 fn draw(state: &State, decisions: usize) -> String {
-    text(&whole(state, decisions))
+    text(&whole(state, &[], decisions))
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn a_small_terminal_shows_what_matters_and_wraps_nothing() {
     state.routes =
         (0..50).map(|at| route(&format!("GET /departments/{{id}}/items/{at}/reviews"), at + 1)).collect();
     let size = Size { columns: 80, lines: 30 };
-    let lines = fitted(&state, 10, size);
+    let lines = fitted(&state, &[], 10, size);
     assert!(lines.len() < 30, "{} lines", lines.len());
     let text = text(&lines);
     for wanted in
@@ -266,6 +266,29 @@ fn a_small_terminal_shows_what_matters_and_wraps_nothing() {
     let edge = routes.find("p99").unwrap() + "p99".len();
     assert!(edge < 80, "what matters less is beyond the edge: {routes}");
     assert!(!lines.iter().all(Line::is_empty));
+}
+
+#[test]
+fn of_several_sites_it_is_said_which_one_is_seen_and_how_the_others_are() {
+    let mut state = state();
+    assert!(!draw(&state, 0).contains("site"), "nothing of it where there is one");
+    state.site = Some("main".to_string());
+    let site = |name: &str| SiteState {
+        name: name.to_string(),
+        serves: Vec::new(),
+        verdict: state.verdict.clone(),
+        waiting: 140,
+        in_flight: 3,
+        ready: true,
+        not_ready_because: None,
+    };
+    let sites: Vec<SiteState> = ["main", "tickets", "a", "b", "c", "d"].map(site).into();
+    let whole = text(&whole(&state, &sites, 0));
+    assert!(whole.starts_with("Sites\n  main     LINE: 140 visitors wait, 4–5 min"), "{whole}");
+    assert!(whole.contains("\n\nsuimon 9.9.9, site main, up 100 s, ready\n"), "{whole}");
+    state.routes = (0..50).map(|at| route(&format!("GET /{at}"), at + 1)).collect();
+    let lines = fitted(&state, &sites, 10, Size { columns: 80, lines: 40 });
+    assert!(lines.len() < 40 && text(&lines).contains("  and 2 more"), "{}", text(&lines));
 }
 
 #[test]
