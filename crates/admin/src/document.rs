@@ -172,6 +172,7 @@ impl Source for OneOfEverything {
             tunnels: 0,
             requests: 0,
             faults: 0,
+            https_redirects: 0,
             upstream_errors: 0,
             disconnects_waiting: 0,
             disconnects_upstream: 0,

@@ -66,6 +66,7 @@ fn of_site(out: &mut Exposition, source: &dyn Source, is_main: bool, access: &Ac
 fn whole(out: &mut Exposition, view: &View, is_main: bool) {
     out.single(names::REQUESTS, view.requests as f64);
     out.single(names::BAD_REQUESTS, view.faults as f64);
+    out.single(names::HTTPS_REDIRECTS, view.https_redirects as f64);
     out.single(names::UPSTREAM_ERRORS, view.upstream_errors as f64);
     let mut refusals = out.family(names::REFUSALS);
     for (reason, count) in &view.refusals {

@@ -53,6 +53,7 @@ metrics! {
     // The whole gateway.
     REQUESTS = Counter "suimon_requests_total", "Requests whose head was read, good or bad.";
     BAD_REQUESTS = Counter "suimon_bad_requests_total", "Requests answered as bad by the gateway itself (status 4xx).";
+    HTTPS_REDIRECTS = Counter "suimon_https_redirects_total", "Requests by plain HTTP that were redirected to HTTPS.";
     UPSTREAM_ERRORS = Counter "suimon_upstream_errors_total", "Requests answered 502 to 504 because of the application or the way to it.";
     REFUSALS = Counter "suimon_refusals_total", "Requests refused without a position in line, by reason. Waiting pages are not counted here.";
     WAITING_PAGES = Counter "suimon_waiting_pages_total", "Waiting pages: responses that show a position in line, as HTML or JSON. Not in suimon_responses_total.";

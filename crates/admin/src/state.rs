@@ -799,6 +799,7 @@ pub(crate) mod tests {
             tunnels: 0,
             requests: 120,
             faults: 0,
+            https_redirects: 0,
             upstream_errors: 0,
             disconnects_waiting: 0,
             disconnects_upstream: 0,

@@ -111,6 +111,7 @@ impl Source for Fixed {
             tunnels: 2,
             requests: 120,
             faults: 1,
+            https_redirects: 0,
             upstream_errors: 2,
             disconnects_waiting: 4,
             disconnects_upstream: 1,

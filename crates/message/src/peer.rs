@@ -83,12 +83,25 @@ impl Peer {
 
     /// Returns whether the client's own connection is encrypted, as far as can be known.
     pub fn is_secure(&self, headers: &HeaderMap) -> bool {
+        self.security(headers).unwrap_or(self.is_tls)
+    }
+
+    /// Returns whether the client's own connection is encrypted; `None`: it is a trusted peer's to
+    /// say, and it does not. Of several proxies the first met the client.
+    pub fn security(&self, headers: &HeaderMap) -> Option<bool> {
         if self.trusted.is_none() {
-            return self.is_tls;
+            return Some(self.is_tls);
         }
-        let said = headers.get(X_FORWARDED_PROTO).map(HeaderValue::as_bytes);
+        let said = items(headers, &X_FORWARDED_PROTO).next();
         let said = said.or_else(|| forwarded_alone(headers).find_map(|element| parameter(element, b"proto")));
-        said.map_or(self.is_tls, |proto| proto.eq_ignore_ascii_case(b"https"))
+        let said = said?;
+        let is = |protocol: &[u8]| said.eq_ignore_ascii_case(protocol);
+        // Some name a WebSocket's scheme.
+        match () {
+            () if is(b"https") || is(b"wss") => Some(true),
+            () if is(b"http") || is(b"ws") => Some(false),
+            () => None,
+        }
     }
 
     /// Returns the client's address: the peer's own, or the last address that a trusted peer names

@@ -4,6 +4,7 @@
 //! The reader of settings fills these in. Nothing here opens, reads or binds anything.
 
 pub mod discovery;
+mod https;
 pub mod kubernetes;
 pub mod nodes;
 pub mod pool;
@@ -11,6 +12,7 @@ mod telemetry;
 pub mod upstream;
 
 use discovery::DiscoveryParams;
+pub use https::{Hsts, HttpsParams, ResponseHeader};
 use nodes::NodesParams;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -41,6 +43,10 @@ pub struct Params {
     pub listen: Listen,
     /// Peers whose `X-Forwarded-*` and `Forwarded` are trusted. Empty: none.
     pub trusted_proxies: Vec<Network>,
+    /// What holds for clients that use HTTPS.
+    pub https: HttpsParams,
+    /// What answers carry unless they say otherwise, each name once.
+    pub response_headers: Vec<ResponseHeader>,
     /// How long each phase may take.
     pub timeouts: Timeouts,
     /// How much of everything is accepted.

@@ -21,6 +21,7 @@ mod error_response;
 mod exchange;
 mod gatekeeper;
 mod gateway;
+mod https;
 mod kept_overrides;
 mod liveness;
 mod nodes_report;

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | accept | [`suimon_downstream::listener`]: connection, TLS, HTTP framing | |
 //! | validate | refuses what could be read in two ways | before any of it is believed |
+//! | redirect | plain HTTP → HTTPS, where the settings say so | what is not served needs no session, slot or place |
 //! | classify | path, and query where a route names one → route, gated or not | decides whether there is a gate to pass |
 //! | identify | lease and application cookies → session; without, connection, address and browser | only for gated requests, and before a cookie is taken out |
 //! | read ahead | the body, up to a bound | a slot is the application's time: no client sends while it holds one |
@@ -27,12 +28,14 @@ mod forward;
 mod gather;
 mod line;
 mod not_admitted;
+mod redirect;
 mod tunnel;
 
 pub(crate) use core::{Core, Parts};
 
 use crate::account::Account;
 use crate::error_response::{self, ErrorFormat};
+use crate::https::AddedHeaders;
 use crate::request_ids;
 use crate::request_record::RequestOutcome;
 use crate::wall_clock::now_unix;
@@ -108,6 +111,7 @@ async fn serve_parts(
 ) -> Result<Response<ResponseBody>, ClientGone> {
     let error_format = ErrorFormat::new(&parts, request_ids::given(connection.peer(), &parts.headers));
     let account = Account::begin(&core.backend, &connection, &parts, &error_format, arrived);
+    let added = core.https.added(connection.peer(), &parts.headers);
     if let Err(fault) = validate(&parts, &core.params.limits, names_protocol(&parts)) {
         core.telemetry.note_fault();
         let close = close | is_last(&connection, parts.version);
@@ -115,6 +119,17 @@ async fn serve_parts(
         if let Some(account) = &account {
             account.ends(RequestOutcome::BadRequest, Some(error_response::code_of(fault)), Duration::ZERO);
         }
+        let response = with(added.as_ref(), response);
+        return Ok(noted(account.as_ref(), &parts.method, response).map(|body| body.keeping(busy)));
+    }
+    if let Some(location) = core.https.redirect(connection.peer(), &parts) {
+        let (pace, budget) = (core.pace(false), &core.backend.budget);
+        let body = RequestBody::new(incoming, None, pace, budget, || busy.client_wait());
+        // On the heap: requests that are served should not carry it.
+        let answer = Box::pin(core.redirect(location, &parts, body, &error_format, account.as_ref()));
+        let response = answer.await;
+        let close = close | is_last(&connection, parts.version);
+        let response = with(added.as_ref(), last_if(close, response));
         return Ok(noted(account.as_ref(), &parts.method, response).map(|body| body.keeping(busy)));
     }
 
@@ -151,7 +166,7 @@ async fn serve_parts(
         let close =
             close | spares_connection(&connection, parts.version) | is_last(&connection, parts.version);
         return answered.map(|page| {
-            let page = last_if(close, page.map(ResponseBody::text));
+            let page = with(added.as_ref(), last_if(close, page.map(ResponseBody::text)));
             noted(context.account.as_ref(), &parts.method, page).map(|body| body.keeping(busy))
         });
     }
@@ -178,7 +193,7 @@ async fn serve_parts(
         Err(why) => Box::pin(core.send_away(why, &connection, &parts, body, &context)).await,
     };
     let close = close | (waits && spares_connection(&connection, version)) | is_last(&connection, version);
-    let response = last_if(close, answered?);
+    let response = with(added.as_ref(), last_if(close, answered?));
     yield_to_coalesce_writes().await;
     if !is_of_room {
         core.telemetry.route(context.class.route()).answered(error_response::status(&response));
@@ -188,6 +203,14 @@ async fn serve_parts(
         None => response,
     };
     Ok(response.map(|body| body.keeping(busy)))
+}
+
+/// Returns a response with the headers that are added to it, if any are.
+fn with(added: Option<&AddedHeaders>, mut response: Response<ResponseBody>) -> Response<ResponseBody> {
+    if let Some(added) = added {
+        added.add_to(&mut response);
+    }
+    response
 }
 
 /// Returns a response that is noted in the request's account, if there is one.

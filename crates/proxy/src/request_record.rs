@@ -100,5 +100,7 @@ suimon_model::choices! {
         BadRequest = 5, "bad_request", "the request was not valid";
         /// It was for the waiting room and not for the application.
         WaitingRoom = 6, "waiting_room", "a poll of a waiting page, or another request to the waiting room itself";
+        /// It came by plain HTTP, and was sent to HTTPS.
+        Redirected = 7, "redirected", "redirected from plain HTTP to HTTPS";
     }
 }

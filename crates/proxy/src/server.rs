@@ -27,6 +27,7 @@ pub use start_error::StartError;
 
 use crate::backend::Backend;
 use crate::gateway::Gateway;
+use crate::https::ListenerPorts;
 use crate::nodes_report::NodesReport;
 use crate::request_record::RequestNotes;
 use crate::sites::Sites;
@@ -117,7 +118,7 @@ impl Server {
         if let Some((_, error)) = Server::check(&params).into_iter().next() {
             return Err(error);
         }
-        let common = Common::new(&params)?;
+        let mut common = Common::new(&params)?;
         let takes: Vec<_> = params.sites.iter().map(|site| site.takes.clone()).collect();
         let listen = params.listen.clone();
         let connections_max = params.limits.connections;
@@ -137,6 +138,11 @@ impl Server {
                 Some((sockets::listen(tls, params.address, backlog)?, Arc::new(certificate)))
             }
             _ => None,
+        };
+        let port = |listener: &TcpListener| listener.local_addr().ok().map(|address| address.port());
+        common.ports = ListenerPorts {
+            plain: plain.as_deref().and_then(port),
+            tls: tls.as_ref().and_then(|(listener, _)| port(listener)),
         };
         // The addresses are ours now, and so are the files that go with them.
         let (mut gateways, mut started) = (Vec::new(), Vec::new());

@@ -63,6 +63,7 @@ pub(crate) struct Telemetry {
     /// By position in [`Reason::ALL`].
     refusals: Vec<AtomicU64>,
     faults: AtomicU64,
+    https_redirects: AtomicU64,
     upstream_errors: AtomicU64,
     connections_open: AtomicUsize,
     connections_displaced: Arc<AtomicU64>,
@@ -128,6 +129,8 @@ pub struct View {
     pub requests: u64,
     /// Requests answered as bad (status 4xx of our own).
     pub faults: u64,
+    /// Requests by plain HTTP that were sent to HTTPS.
+    pub https_redirects: u64,
     /// Requests answered 502 to 504 because of the application or the way to it.
     pub upstream_errors: u64,
     /// Client disconnects while the request was held or queued.
@@ -353,6 +356,7 @@ impl Telemetry {
             kinds,
             refusals: Reason::ALL.iter().map(|_| AtomicU64::new(0)).collect(),
             faults: AtomicU64::new(0),
+            https_redirects: AtomicU64::new(0),
             upstream_errors: AtomicU64::new(0),
             connections_open: AtomicUsize::new(0),
             connections_displaced: Arc::default(),
@@ -425,6 +429,10 @@ impl Telemetry {
 
     pub(crate) fn note_fault(&self) {
         self.faults.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn note_https_redirect(&self) {
+        self.https_redirects.fetch_add(1, Relaxed);
     }
 
     pub(crate) fn note_upstream_error(&self) {
@@ -536,6 +544,7 @@ impl Telemetry {
             tunnels: self.tunnels.load(Relaxed),
             requests: self.requests.load(Relaxed),
             faults: self.faults.load(Relaxed),
+            https_redirects: self.https_redirects.load(Relaxed),
             upstream_errors: self.upstream_errors.load(Relaxed),
             disconnects_waiting: self.disconnects_waiting.load(Relaxed),
             disconnects_upstream: self.disconnects_upstream.load(Relaxed),

@@ -240,6 +240,7 @@ mod tests {
                 Shape::Route => "[\"GET /other\"]".to_owned(),
                 Shape::UrlPath => "[\"/other\"]".to_owned(),
                 Shape::Variable => "[\"OTHER=1\"]".to_owned(),
+                Shape::Header => "[\"X-Frame-Options: DENY\"]".to_owned(),
                 _ => "[\"other\"]".to_owned(),
             },
             other => panic!("a default of {other:?}"),
@@ -273,6 +274,8 @@ mod tests {
             ("upstream", "drain_within") => ("", "nodes_file = \"/etc/suimon/nodes\"\n"),
             ("upstream", "affinity_idle") => ("", "affinity = \"JSESSIONID\"\n"),
             ("upstream", "balance") => ("[upstream.load_reports]\norca = true\n", ""),
+            // Else nobody would be known to use HTTPS.
+            ("https", _) => ("[listen]\ntrusted_proxies = [\"10.0.0.0/8\"]\n", ""),
             // Somebody takes the other requests.
             ("site", "cert" | "key") => ("[listen.tls]\ncert = \"c\"\nkey = \"k\"\n", ""),
             ("pool", "routes") if value != "[]" => ("[upstream]\nnodes = [\"http://127.0.0.1:9000\"]\n", ""),
@@ -293,6 +296,8 @@ mod tests {
                     | ("site", "name" | "cert" | "key", "hosts" | "paths")
                     | ("site", "cert", "key")
                     | ("site", "key", "cert")
+                    | ("https", "hsts_subdomains", "hsts")
+                    | ("https", "hsts_preload", "hsts" | "hsts_subdomains")
             );
             let is_needed = goes_together || matches!(other.default, DefaultValue::Required { .. });
             if is_needed {

@@ -17,6 +17,7 @@ mod discovery;
 mod documents;
 pub mod duration;
 pub mod faults;
+mod https;
 pub mod journey;
 mod known;
 mod kubernetes;

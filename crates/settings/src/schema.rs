@@ -93,6 +93,8 @@ const fn key(name: &'static str, shape: Shape, default: DefaultValue, doc: &'sta
 pub(crate) const SECTIONS: &[Section] = &[
     listen::LISTEN,
     listen::LISTEN_TLS,
+    listen::HTTPS,
+    listen::RESPONSE,
     upstream::UPSTREAM,
     upstream::UPSTREAM_HEALTH,
     upstream::UPSTREAM_EJECTION,

@@ -161,6 +161,8 @@ fn proxy(sections: &Sections, lease_keys: &StatePath, faults: &mut Faults) -> su
             backlog: listen.small("backlog"),
         },
         trusted_proxies: networks(listen, "trusted_proxies"),
+        https: crate::https::https(sections, faults),
+        response_headers: crate::https::response_headers(sections.once("response"), faults),
         timeouts: timeouts(sections.once("timeouts")),
         limits: limits(sections.once("limits"), faults),
         spool: spool(sections.once("spool")),

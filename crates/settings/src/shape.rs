@@ -5,8 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use suimon_model::Choice;
-use suimon_params::QueryPattern;
 use suimon_params::upstream::{NodeParams, SOCKET_PATH_MAX};
+use suimon_params::{QueryPattern, ResponseHeader};
 use toml::Value;
 
 /// The form and the range of a setting's value.
@@ -51,6 +51,8 @@ pub(crate) enum Shape {
     Colour,
     /// A variable of an environment, `NAME=value`.
     Variable,
+    /// A header that all answers may carry, `Name: value`.
+    Header,
     /// Free text of one line.
     Text,
     /// One of these words.
@@ -89,6 +91,11 @@ impl Shape {
 
     /// Returns what is allowed, or of what has parts which part of it is not.
     fn allowed_instead_of(self, value: &Value) -> String {
+        if matches!(self, Shape::Header)
+            && let Some(Err(allowed)) = text(value).map(ResponseHeader::parse)
+        {
+            return allowed;
+        }
         let query = match self {
             Shape::RouteAndQuery => text(value).and_then(|text| text.split_once('?')),
             _ => None,
@@ -144,6 +151,7 @@ impl Shape {
             }
             Shape::Colour => "a colour such as \"#1f6884\"".to_string(),
             Shape::Variable => "NAME=value, such as \"LANG=C.UTF-8\"".to_string(),
+            Shape::Header => "a header, such as \"X-Content-Type-Options: nosniff\"".to_string(),
             Shape::Text => "text of one line".to_string(),
             Shape::Word(words) => either(words),
             Shape::WordOrCount(words, min, max) => {
@@ -175,6 +183,7 @@ impl Shape {
             Shape::Hosts => "host name, `*.NAME` or IP address".to_string(),
             Shape::Colour => "colour, `#rrggbb`".to_string(),
             Shape::Variable => "`NAME=value`".to_string(),
+            Shape::Header => "`Name: value`".to_string(),
             Shape::Text => "text".to_string(),
             Shape::Word(words) => {
                 words.iter().map(|choice| format!("`\"{}\"`", choice.word)).collect::<Vec<_>>().join(", ")
@@ -230,6 +239,7 @@ impl Shape {
             }
             Shape::Colour => text(value).filter(|colour| is_colour(colour)).map(owned),
             Shape::Variable => text(value).filter(|text| text.find('=').is_some_and(|at| at > 0)).map(owned),
+            Shape::Header => text(value).filter(|text| ResponseHeader::parse(text).is_ok()).map(owned),
             Shape::Text => text(value).map(owned),
             Shape::Amount => text(value).filter(|text| amount(text).is_some()).map(owned),
             Shape::List(of, max) => {

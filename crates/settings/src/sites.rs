@@ -42,7 +42,7 @@ pub(crate) fn sites(
     let mut sites: Vec<(Site, SiteState)> = Vec::new();
     for (index, values) in sections.repeated(SITE).iter().enumerate() {
         let entry = entries.get(index).and_then(toml::Value::as_table);
-        let own = entry.map(own_table).unwrap_or_default();
+        let mut own = entry.map(own_table).unwrap_or_default();
         let path = format!("{SITE}[{index}]");
         let Some(name) = values.given_text("name") else { continue };
         let is_taken = |(site, _): &(Site, SiteState)| site.name() == name;
@@ -51,6 +51,10 @@ pub(crate) fn sites(
         }
         let mut inner = Faults::none();
         refuse_foreign(&own, &mut inner);
+        // Who comes by HTTPS is said there. What is wrong with it was noted before.
+        if faults.is_empty() {
+            own.extend(table.get("listen").map(|listen| ("listen".to_owned(), listen.clone())));
+        }
         let of_site = read::read(&own, &mut inner);
         let params = params_of(&of_site, &StatePath::Nowhere, &mut inner);
         faults.append(inner.below(&path));

@@ -3,6 +3,7 @@
 use crate::backend::Backend;
 use crate::error_response;
 use crate::gatekeeper::Gatekeeper;
+use crate::https::{Https, ListenerPorts};
 use crate::telemetry::Telemetry;
 use crate::ungated::UngatedLimit;
 use bytes::Bytes;
@@ -69,6 +70,7 @@ pub(crate) struct Core {
     pub(super) site: usize,
     pub(super) params: Params,
     pub(super) rules: Arc<Rules>,
+    pub(super) https: Https,
     pub(super) table: Table,
     /// By pool.
     pub(super) open: Vec<UngatedLimits>,
@@ -95,15 +97,17 @@ pub(crate) struct Parts {
     pub(crate) pages: Arc<Pages>,
     pub(crate) backend: Arc<Backend>,
     pub(crate) watcher: Arc<Watcher>,
+    pub(crate) ports: ListenerPorts,
 }
 
 impl Core {
     /// Returns what serves requests, made of these parts.
     pub(crate) fn new(params: Params, parts: Parts) -> Self {
-        let Parts { site, table, identifier, waiting_room, pages, backend, watcher } = parts;
+        let Parts { site, table, identifier, waiting_room, pages, backend, watcher, ports } = parts;
         Core {
             site,
             rules: rules(&params, &backend, watcher),
+            https: Https::new(&params, ports),
             table,
             open: backend.upstreams().map(|_| UngatedLimits::new()).collect(),
             identifier,
@@ -125,6 +129,7 @@ impl Core {
         Core {
             site: self.site,
             rules: rules(&params, &self.backend, Arc::clone(&self.rules.watcher)),
+            https: self.https.adopting(&params),
             table: self.table.adopting(&params.routes),
             open: self.open.clone(),
             identifier: self.identifier.adopting(&params.sessions),

@@ -7,6 +7,7 @@ use super::{StartError, found, sharing};
 use crate::backend::Backend;
 use crate::gatekeeper::Gatekeeper;
 use crate::gateway::Gateway;
+use crate::https::ListenerPorts;
 use crate::pipeline::{Core, Parts};
 use crate::telemetry::Telemetry;
 use std::hash::RandomState;
@@ -33,6 +34,8 @@ pub(super) struct Common {
     /// ... and clients without one: the same at all sites, which share connections.
     clients: RandomState,
     pub(super) watcher: Arc<Watcher>,
+    /// Of its listeners, once there are any.
+    pub(super) ports: ListenerPorts,
 }
 
 impl Common {
@@ -49,7 +52,8 @@ impl Common {
         // It fails where sockets would: when descriptors or memory run out.
         let watcher = Watcher::new()
             .map_err(|error| StartError::Listen(address.expect("some address was checked for"), error))?;
-        Ok(Common { keys, secret, clients: RandomState::new(), watcher: Arc::new(watcher) })
+        let (clients, ports) = (RandomState::new(), ListenerPorts::default());
+        Ok(Common { keys, secret, clients, watcher: Arc::new(watcher), ports })
     }
 
     /// Returns the keys of one site: what is signed at one says nothing at another.
@@ -221,8 +225,8 @@ impl SiteDraft {
         }
         let main = main.map(|main| &**main.backend());
         let backend = Backend::new(&params, keeper, upstreams, telemetry, session_tags, main);
-        let watcher = Arc::clone(&common.watcher);
-        let parts = Parts { site, table, identifier, waiting_room, pages, backend, watcher };
+        let (watcher, ports) = (Arc::clone(&common.watcher), common.ports);
+        let parts = Parts { site, table, identifier, waiting_room, pages, backend, watcher, ports };
         Ok((Gateway::new(Core::new(params, parts)), begun))
     }
 }

@@ -12,6 +12,7 @@ mod endings;
 mod error_pages;
 mod grpc;
 mod holders;
+mod https;
 mod learn;
 mod learned;
 mod life;

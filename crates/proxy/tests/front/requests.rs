@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 
 /// Keeps what it is told.
 #[derive(Debug, Default)]
-struct Kept(Mutex<Vec<RequestRecord>>);
+pub(crate) struct Kept(Mutex<Vec<RequestRecord>>);
 
 impl RequestSink for Kept {
     fn end(&self, record: Box<RequestRecord>) {
@@ -23,6 +23,11 @@ impl RequestSink for Kept {
 }
 
 impl Kept {
+    /// Returns the outcomes of all it was told of.
+    pub(crate) fn outcomes(&self) -> Vec<RequestOutcome> {
+        self.0.lock().unwrap().iter().map(|record| record.outcome).collect()
+    }
+
     /// Waits for what is told of the request for `path`.
     async fn of(&self, path: &str) -> RequestRecord {
         let find = || {
@@ -36,7 +41,7 @@ impl Kept {
     }
 }
 
-fn noting(params: Params, trace_ratio: Option<f64>) -> (Gateway, Arc<Kept>) {
+pub(crate) fn noting(params: Params, trace_ratio: Option<f64>) -> (Gateway, Arc<Kept>) {
     let kept = Arc::new(Kept::default());
     let notes = RequestNotes { sink: Some(kept.clone()), traced_only: false, trace_ratio };
     (gateway_that_notes(params, Some(notes)), kept)
