@@ -11,6 +11,7 @@ mod notify;
 mod otlp;
 mod reload;
 mod role;
+mod source;
 pub(crate) mod state_files;
 mod takeover;
 mod telemetry;
@@ -24,20 +25,18 @@ use given::Given;
 use notify::Notifier;
 use reload::Adopter;
 use serde_json::json;
+use source::Gateway;
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
-use suimon_admin::{AdminListener, Config, ConfigAnswer, ConfigState, Source};
+use suimon_admin::AdminListener;
 use suimon_identity::keys::KeysError;
 use suimon_params::Recording;
 use suimon_params::pool::{PORT_WORD, SOCKET_WORD};
 use suimon_params::upstream::{NodeAddress, NodeParams};
 use suimon_proxy::{BegunSession, RecordError};
-use suimon_proxy::{LearnedView, LineCommand, LineError, LineReport, Observer, Server, StartError, View};
-use suimon_proxy::{LoadReportCounts, UpstreamNodeView};
-use suimon_proxy::{NodesReport, PoolCommand, PoolError, PoolReport};
-use suimon_proxy::{Override, OverrideError, OverrideOrder};
+use suimon_proxy::{Observer, Server, StartError};
 use suimon_settings::{Faults, Settings, StatePath, text_of};
 use takeover::{Predecessor, Successor};
 use telemetry::Told;
@@ -287,9 +286,8 @@ async fn serve(
         adopter,
         told: Arc::clone(&told),
     };
-    let source = Arc::new(gateway.clone());
-    let sites = vec![suimon_admin::Site { name: "main".to_owned(), serves: Vec::new(), source }];
-    let (shown, access) = (sites.clone(), Arc::clone(&credentials.access));
+    let sites = source::sites(&gateway, &settings.proxy);
+    let (shown, told_of, access) = (sites.clone(), sites.clone(), Arc::clone(&credentials.access));
     let (handed_over, is_handed_over) = watch::channel(false);
     // The collector takes both processes for one, and the numbers of the other one go on from here.
     told.send_numbers(
@@ -323,7 +321,7 @@ async fn serve(
         });
     }
     notifier.ready();
-    tokio::spawn(notifier.clone().keep(server.observer(), gateway));
+    tokio::spawn(notifier.clone().keep(server.observer(), told_of));
     let told_to_stop = async move {
         interrupt::first().await;
         notifier.stopping();
@@ -350,89 +348,6 @@ fn prepared(predecessor: &mut Predecessor, settings: &Settings) -> Result<Vec<Be
     match Server::check(&settings.proxy).into_iter().next() {
         Some((_, error)) => Err(error.to_string()),
         None => predecessor.prepared(),
-    }
-}
-
-/// A gateway as the admin listener sees it.
-#[derive(Clone)]
-struct Gateway {
-    observer: Observer,
-    draining: Arc<AtomicBool>,
-    adopter: Adopter,
-    told: Arc<Told>,
-}
-
-impl Source for Gateway {
-    fn view(&self) -> View {
-        self.observer.view()
-    }
-
-    fn learned(&self) -> LearnedView {
-        self.observer.learned()
-    }
-
-    fn nodes(&self) -> Vec<UpstreamNodeView> {
-        self.observer.upstream()
-    }
-
-    fn logs(&self) -> suimon_admin::LogCounts {
-        self.told.counts()
-    }
-
-    fn load_reports(&self) -> LoadReportCounts {
-        self.observer.load_report_counts()
-    }
-
-    fn lines(&self) -> Vec<LineReport> {
-        self.observer.lines()
-    }
-
-    fn command_line(&self, kind: Option<&str>, command: &LineCommand) -> Result<(), LineError> {
-        self.observer.command_line(kind, command)
-    }
-
-    fn invite(&self, kind: Option<&str>, count: usize, life: Duration) -> Result<Vec<String>, LineError> {
-        self.observer.invite(kind, count, life)
-    }
-
-    fn pools(&self, since: u64) -> Vec<PoolReport> {
-        self.observer.pools(since)
-    }
-
-    fn command_pool(&self, name: Option<&str>, command: PoolCommand) -> Result<(), PoolError> {
-        self.observer.command_pool(name, command)
-    }
-
-    fn overrides(&self) -> Vec<Override> {
-        self.observer.overrides()
-    }
-
-    fn override_with(&self, order: OverrideOrder) -> Result<(), OverrideError> {
-        self.observer.override_with(order)
-    }
-
-    fn release(&self, id: u64, who: &str) -> Result<(), OverrideError> {
-        self.observer.release(id, who)
-    }
-
-    fn config(&self) -> Option<Config> {
-        Some(self.adopter.config())
-    }
-
-    fn config_state(&self) -> Option<ConfigState> {
-        Some(self.adopter.state())
-    }
-
-    fn adopt_config(&self, text: &str, dry_run: bool) -> ConfigAnswer {
-        self.adopter.post(text, dry_run)
-    }
-
-    fn scaling(&self) -> Option<NodesReport> {
-        self.observer.nodes()
-    }
-
-    fn is_draining(&self) -> bool {
-        self.draining.load(Relaxed)
     }
 }
 

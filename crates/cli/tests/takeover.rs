@@ -190,6 +190,39 @@ fn what_is_under_way_is_answered_by_the_old_process() {
 }
 
 #[test]
+fn a_takeover_brings_another_site_and_keeps_the_sessions_of_those_there_are() {
+    let (folder, shop, tickets) = (tempfile::tempdir().unwrap(), Backend::start(), Backend::start());
+    let state = folder.path().join("learned.json");
+    let site = |name: &str| {
+        format!(
+            "[[site]]\nname = \"{name}\"\nhosts = [\"{name}.example\"]\n[site.upstream]\nnodes = [\"{}\"]\n",
+            tickets.url()
+        )
+    };
+    let one = format!("[learned]\nstate = \"{}\"\n{}", state.display(), site("tickets"));
+    let settings = file(&folder, "suimon.toml", &one);
+    let mut generations = Generations::start(&["--to", &shop.url(), "--config", &settings]);
+    let (clients, operator) = (generations.gateway.clients, generations.gateway.admin_url());
+    let ask = |host: &str| common::try_get_at(clients, host, "/page").unwrap().0;
+    assert_eq!((ask("shop.example"), ask("tickets.example")), (200, 200));
+    shop.wait_for("/page");
+    tickets.wait_for("/page");
+    let sessions = |site: &str| {
+        let ran = common::run(&["status", "--site", site, "--json", "--admin", &operator]);
+        let state: serde_json::Value = serde_json::from_str(&ran.out).unwrap_or_else(|_| panic!("{ran:?}"));
+        state["kinds"][0]["remembered"].as_u64().unwrap()
+    };
+    assert_eq!((sessions("main"), sessions("tickets")), (1, 1));
+    // Another number of sites takes a restart; a takeover is one.
+    std::fs::write(&settings, format!("{one}{}", site("other"))).unwrap();
+    generations.take_over();
+    assert_eq!((sessions("main"), sessions("tickets"), sessions("other")), (1, 1, 0));
+    assert_eq!(ask("other.example"), 200);
+    tickets.wait_for("/page");
+    generations.finish();
+}
+
+#[test]
 fn a_new_process_that_cannot_start_leaves_the_old_one_as_it_was() {
     let (folder, backend) = (tempfile::tempdir().unwrap(), Backend::start());
     let state = folder.path().join("learned.json");

@@ -47,5 +47,5 @@ pub use read::{FILE_BYTES_MAX, text_of};
 pub use secrets::{without_password, without_secrets};
 pub use settings::{Settings, with_lines};
 pub use shape::{parse_size, socket_of};
-pub use sites::SiteState;
+pub use sites::{MAIN_SITE, SiteState};
 pub use state_path::StatePath;

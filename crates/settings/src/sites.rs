@@ -10,7 +10,7 @@ use suimon_params::{Params, Site, SiteCertificate, SiteMatch};
 use toml::Table;
 
 /// The name that the first site has without being given one.
-pub(crate) const MAIN: &str = "main";
+pub const MAIN_SITE: &str = "main";
 
 /// What is the gateway's, or the main site's alone: sections, with all below them, ...
 const OF_GATEWAY: [&str; 6] = ["listen", "admin", "log", "telemetry", "spool", SITE];
@@ -46,7 +46,7 @@ pub(crate) fn sites(
         let path = format!("{SITE}[{index}]");
         let Some(name) = values.given_text("name") else { continue };
         let is_taken = |(site, _): &(Site, SiteState)| site.name() == name;
-        if name == MAIN || sites.iter().any(is_taken) {
+        if name == MAIN_SITE || sites.iter().any(is_taken) {
             faults.value(format!("{path}.name"), format!("{name:?}"), "unlike that of every other site");
         }
         let mut inner = Faults::none();

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::sync::Arc;
 use std::time::Duration;
-use suimon_admin::Source;
+use suimon_admin::Site;
 use suimon_proxy::Observer;
 
 /// How often the state is told.
@@ -68,7 +68,7 @@ impl Notifier {
 
     /// Tells how things stand, and that the gateway lives, as long as it does: as long as the gate of
     /// each site is called when it is time to. Never returns.
-    pub(super) async fn keep(self, observer: Observer, source: impl Source) {
+    pub(super) async fn keep(self, observer: Observer, sites: Vec<Site>) {
         if self.to.is_none() {
             return std::future::pending().await;
         }
@@ -83,7 +83,7 @@ impl Notifier {
                 message.push_str("WATCHDOG=1\n");
             }
             ticks = now;
-            let sentence = suimon_admin::verdict_now(&source).sentence.replace('\n', " ");
+            let sentence = worst(&sites).replace('\n', " ");
             if sentence != said {
                 let _ = writeln!(message, "STATUS={sentence}");
                 said = sentence;
@@ -100,6 +100,17 @@ impl Notifier {
             tracing::debug!("the service manager was not told {message:?}: {error}");
         }
     }
+}
+
+/// Returns how the site stands that is worst off, the first of several; a name tells which of several.
+fn worst(sites: &[Site]) -> String {
+    let rank = |level: &str| ["critical", "warning", "busy"].iter().position(|it| *it == level).unwrap_or(3);
+    let all = sites.iter().map(|site| (site, suimon_admin::verdict_now(&*site.source)));
+    let worst = all.min_by_key(|(_, verdict)| rank(&verdict.level));
+    worst.map_or(String::new(), |(site, verdict)| match sites {
+        [_] => verdict.sentence,
+        _ => format!("{}: {}", site.name, verdict.sentence),
+    })
 }
 
 /// Returns the address that `NOTIFY_SOCKET` names: a path, or with `@` a name of the kernel's.

@@ -183,9 +183,14 @@ pub fn get(address: SocketAddr, path: &str) -> (u16, String) {
 
 /// Returns status and body of a GET, or an error if there is no response.
 pub fn try_get(address: SocketAddr, path: &str) -> std::io::Result<(u16, String)> {
+    try_get_at(address, &address.to_string(), path)
+}
+
+/// The same of a host, whatever the address.
+pub fn try_get_at(address: SocketAddr, host: &str, path: &str) -> std::io::Result<(u16, String)> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(LONG))?;
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
     let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
