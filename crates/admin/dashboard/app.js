@@ -1,6 +1,6 @@
 // The dashboard: shows what the gateway says, each second, and computes nothing but pixels.
 //
-// Data: /api/history once for each range, then /api/events. A value that is not known is shown as –.
+// Data: /api/history once for each range, then /api/events; of the site in ?site=NAME, or else the main one. A value that is not known is shown as –.
 // Texts from the gateway only ever become text nodes.
 "use strict";
 
@@ -12,12 +12,18 @@ const SAMPLES_MAX = 1500;
 /// The shortest time that a chart shows, seconds, and how far above all others a soft series may rise.
 const SPAN_MIN_S = 120;
 const SOFT_MAX = 2;
+/// Other sites in trouble that are named at once, and the shortest time between two readings of what changes all the time.
+const ELSEWHERE_SHOWN = 6;
+const SPEAK_EVERY_MS = 15_000;
+/// The site that the page is asked about.
+const SITE = new URLSearchParams(location.search).get("site");
 
 const $ = (id) => document.getElementById(id);
 
 // ---- what is known ---------------------------------------------------------------------------
 
 let live = null; // the newest state
+let sites = []; // all sites in a line each; none where there is only one
 let heardAt = 0; // when it came, by this machine's clock
 let history = { step_seconds: 1, routes: [], samples: [] };
 let decisions = []; // oldest first
@@ -128,6 +134,7 @@ function draw() {
   const minute = (name) => sum((kind) => kind.last_minute[name]);
 
   drawVerdict(state, verdict);
+  drawSites(state.site);
   say($("about"), `${location.host} · ${state.version} · up ${time(state.uptime_seconds)}`);
 
   say($("coming"), rate(minute("newcomers")));
@@ -182,19 +189,70 @@ function drawVerdict(state, verdict) {
   const box = $("verdict");
   if (box.dataset.level !== verdict.level) box.dataset.level = verdict.level;
   say($("situation"), verdict.situation.replaceAll("_", " "));
-  // A screen reader is told when the situation changes, and not each second.
-  if (box.situation !== verdict.situation || Date.now() - (box.spoken ?? 0) > 15_000) {
+  if (speaks(box, verdict)) {
     say($("sentence"), verdict.sentence);
     say($("since"), `since ${clock(verdict.since)}`);
-    box.situation = verdict.situation;
-    box.spoken = Date.now();
   }
   const waiting = state.totals.in_line > 0 ? ` ${number(state.totals.in_line)}` : "";
-  say(document.querySelector("title"), `${verdict.situation.replaceAll("_", " ")}${waiting} · ${location.host}`);
+  say(document.querySelector("title"), `${verdict.situation.replaceAll("_", " ")}${waiting} · ${state.site ? `${state.site} · ` : ""}${location.host}`);
   const colour = { ok: "177f5c", busy: "1a6fb5", warning: "c98a00", critical: "b8431a" }[verdict.level] ?? "6b7580";
   const shape = { ok: "<circle cx='8' cy='8' r='7'/>", busy: "<path d='M2 2h5v12H2zM9 2h5v12H9z'/>", warning: "<path d='M8 1l7 14H1z'/>" }[verdict.level] ?? "<path d='M3 1l5 5 5-5 2 2-5 5 5 5-2 2-5-5-5 5-2-2 5-5-5-5z'/>";
   const icon = `data:image/svg+xml,${encodeURIComponent(`<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16' fill='#${colour}'>${shape}</svg>`)}`;
   if ($("icon").href !== icon) $("icon").href = icon;
+}
+
+/// Returns whether it is time to write what a screen reader reads: when the situation changes, and not each second.
+function speaks(box, { situation }) {
+  if (box.situation === situation && Date.now() - box.spoken < SPEAK_EVERY_MS) return false;
+  box.situation = situation;
+  box.spoken = Date.now();
+  return true;
+}
+
+// ---- sites -----------------------------------------------------------------------------------
+
+/// Returns the path with the site that the page is about.
+const ofSite = (path) => (SITE == null ? path : `${path}${path.includes("?") ? "&" : "?"}site=${encodeURIComponent(SITE)}`);
+const linkTo = (name) => `?site=${encodeURIComponent(name)}`;
+const words = (situation) => situation.replaceAll("_", " ");
+
+/// Shows all sites, where there are several, with the one named `shown` as the present one.
+function drawSites(shown) {
+  $("sites").hidden = sites.length === 0;
+  say($("site"), shown ? `Suimon · ${shown}` : "Suimon");
+  if (shown && SITE != null) say($("what-if"), `suimon sim --from ${location.origin} --site ${shown}`);
+  const make = ({ name }) => h("li", {}, h("a", { href: linkTo(name) }, h("b", {}, name), h("span")));
+  each($("sites").firstElementChild, sites, (it) => it.name, make, (element, { name, verdict, waiting, serves }) => {
+    const link = element.firstChild;
+    link.dataset.level = verdict.level;
+    link.title = serves.length > 0 ? `serves ${serves.join(", ")}` : "serves what no other site takes";
+    if (name === shown) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+    say(link.lastChild, `${words(verdict.situation)}${waiting > 0 ? `, ${number(waiting)} wait` : ""}`);
+  });
+  const sum = (of) => number(sites.reduce((all, it) => all + of(it), 0));
+  const levels = ["critical", "warning", "busy", "ok"].map((level) => [level, sites.filter((it) => it.verdict.level === level).length]);
+  const counts = levels.filter(([, count]) => count > 0).map(([level, count]) => `${count} ${level}`).join(", ");
+  say($("sites-sum"), `${sites.length} sites: ${counts} · ${sum((it) => it.waiting)} wait · ${sum((it) => it.in_flight)} requests in flight`);
+
+  // Whoever looks at one site is told where another one needs somebody.
+  const troubled = ["critical", "warning"].flatMap((level) => sites.filter((it) => it.name !== shown && it.verdict.level === level));
+  const makeOther = ({ name }) => h("p", {}, h("a", { href: linkTo(name) }, name), h("strong"), h("span"));
+  each($("elsewhere"), troubled.slice(0, ELSEWHERE_SHOWN), (it) => it.name, makeOther, (element, { verdict }) => {
+    element.dataset.level = verdict.level;
+    if (!speaks(element, verdict)) return;
+    say(element.children[1], words(verdict.situation));
+    say(element.children[2], verdict.sentence);
+  });
+}
+
+/// Says that there is no site of the name in the address, and which there are.
+async function noSuchSite(why) {
+  say($("situation"), "no such site");
+  say($("sentence"), why);
+  const answer = await fetch("/api/sites");
+  if (answer.ok) ({ sites } = await answer.json());
+  drawSites(null);
 }
 
 function drawKinds(state) {
@@ -373,7 +431,7 @@ const action = (text, onclick) => h("button", { type: "button", onclick }, text)
 async function confirmed(title, text, yes, fields = []) {
   const dialog = $("confirm");
   say($("confirm-title"), title);
-  say($("confirm-text"), text);
+  say($("confirm-text"), live.site ? `Site ${live.site}: ${text}` : text);
   say($("confirm-yes"), yes);
   $("confirm-fields").replaceChildren(...fields.map(({ name, label, ...more }) => h("label", {}, label, h("input", { name, ...more }))));
   dialog.returnValue = "no";
@@ -385,7 +443,7 @@ async function confirmed(title, text, yes, fields = []) {
 
 async function post(path, body, done) {
   try {
-    const answer = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+    const answer = await fetch(ofSite(path), { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
     tell(answer.ok ? done : `Not done: ${(await answer.text()).trim()}`);
   } catch (error) {
     tell(`Not done: ${error.message}`);
@@ -481,7 +539,7 @@ class Chart {
   constructor(figure, series, marks) {
     Object.assign(this, { series, marks, width: 600, height: 176, left: 40, bottom: 22 });
     figure.querySelector("figcaption").append(...series.map(({ name, hue }) => h("b", { class: hue }, name)));
-    this.svg = s("svg", { class: "plot", role: "img", tabindex: "0" });
+    this.svg = s("svg", { class: "plot", role: "img", tabindex: "0", "aria-label": "no numbers yet" });
     this.reading = h("p", { class: "reading", "aria-live": "off" });
     this.table = h("details", {}, h("summary", { class: "note" }, "As a table"), h("div", { class: "scroll" }));
     figure.append(this.svg, this.reading, this.table);
@@ -621,7 +679,8 @@ limitChart.tellsWhy = true;
 
 async function load() {
   const asked = range;
-  const answer = await fetch(`/api/history?seconds=${asked}`);
+  const answer = await fetch(ofSite(`/api/history?seconds=${asked}`));
+  if (answer.status === 404 && SITE != null) return noSuchSite((await answer.text()).trim());
   if (!answer.ok) throw new Error(`/api/history: ${answer.status}`);
   const loaded = await answer.json();
   if (asked !== range) return;
@@ -638,13 +697,14 @@ function learn(more) {
 }
 
 function heard(event) {
-  const { state, sample } = JSON.parse(event.data);
+  const { state, sample, sites: all = [] } = JSON.parse(event.data);
   // A gateway that has started anew counts from 1 again.
   if (live && state.started_at > live.started_at + 2) {
     decisions = [];
     load().catch(() => {});
   }
   live = state;
+  sites = all;
   heardAt = Date.now();
   learn(state.decisions);
   if (sample && history.step_seconds === 1 && sample.at > (history.samples.at(-1)?.at ?? 0)) {
@@ -667,7 +727,7 @@ function fresh() {
 }
 
 function listen() {
-  const stream = new EventSource("/api/events");
+  const stream = new EventSource(ofSite("/api/events"));
   stream.addEventListener("state", heard);
   // After a gap: what was missed is in the history.
   stream.addEventListener("open", () => heardAt > 0 && load().catch(() => {}));

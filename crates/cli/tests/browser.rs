@@ -13,6 +13,12 @@ fn the_dashboard_shows_what_is_so_in_a_real_browser() {
     play("dashboard.mjs");
 }
 
+#[test]
+#[ignore = "until a file of settings may have [[site]]"]
+fn the_dashboard_tells_sites_apart_in_a_real_browser() {
+    play("sites.mjs");
+}
+
 /// Runs this script before the gateway, with a folder for its files.
 fn play(script: &str) {
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser");

@@ -3,18 +3,13 @@
 // The application is a tiny one whose answers wait until this script lets them go, so that what the dashboard has to show is known. Nothing is waited for but
 // conditions. Pictures of what is shown are left in FOLDER.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { createServer } from "node:http";
-import { createRequire } from "node:module";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
-import puppeteer from "puppeteer-core";
+import { opened, started, until } from "./gateway.mjs";
 
 const [, , suimon, folder] = process.argv;
-const LONG = 60_000;
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 // The application: answers what it holds when told to, and gives every visitor a session cookie.
 let holding = false;
@@ -56,25 +51,8 @@ state = "none"
 name = "Riverside Tickets"
 state = "${join(folder, "line.json")}"
 `);
-const gateway = spawn(suimon, ["serve", "--config", settings], { stdio: ["ignore", "pipe", "inherit"], env: { ...process.env, STATE_DIRECTORY: folder } });
-process.on("exit", () => gateway.kill());
-const said = [];
-let origin, admin;
-for await (const line of createInterface({ input: gateway.stdout })) {
-  said.push(line);
-  const found = (name) => said.map((it) => it.match(new RegExp(`${name}.*?(http://127\\.0\\.0\\.1:\\d+)`))?.[1]).find(Boolean);
-  [origin, admin] = [found("clients"), found("operator")];
-  if (origin && admin) break;
-}
-assert.ok(origin && admin, `the gateway did not start: ${said.join("\n")}`);
+const { gateway, origin, admin } = await started(suimon, settings, folder);
 const state = async () => (await fetch(`${admin}/api/state`)).json();
-async function until(what, holds) {
-  for (const end = Date.now() + LONG; Date.now() < end; await new Promise((done) => setTimeout(done, 50))) {
-    const seen = await holds();
-    if (seen) return seen;
-  }
-  throw new Error(`not within ${LONG} ms: ${what}`);
-}
 // Without a cookie a visitor is known by address and browser, so each has a browser of its own.
 let browsers = 0;
 const visit = (path, cookie) => fetch(origin + path, { headers: { Accept: "application/json", "User-Agent": `visitor ${cookie ? 0 : ++browsers}`, ...(cookie && { Cookie: cookie }) } });
@@ -87,35 +65,17 @@ async function waits() {
   setInterval(() => fetch(`${origin}/begin`, { headers }).then((it) => it.arrayBuffer(), () => {}), 2500);
 }
 
-const browser = await puppeteer.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-dev-shm-usage"] });
-process.on("exit", () => browser.process()?.kill());
-const page = await browser.newPage();
-const complaints = [];
-page.on("pageerror", (error) => complaints.push(error.message));
-page.on("console", (message) => ["error", "warning"].includes(message.type()) && complaints.push(message.text()));
-page.setDefaultTimeout(LONG);
+const { browser, page, complaints, picture } = await opened(folder, "dashboard");
 const text = (selector) => page.$eval(selector, (element) => element.textContent);
 const shows = (selector, part) => page.waitForFunction((at, wanted) => document.querySelector(at)?.textContent.includes(wanted), {}, selector, part);
-
-async function picture(name) {
-  for (const [form, width, height, scheme] of [["wide", 1360, 900, "light"], ["dark", 1360, 900, "dark"], ["phone", 390, 844, "light"]]) {
-    await page.setViewport({ width, height });
-    await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
-    const [wants, has] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
-    assert.ok(wants <= has, `${name}, ${form}: ${wants} pixels wide on ${has}`);
-    await page.evaluate(AXE);
-    const { violations } = await page.evaluate(() => axe.run());
-    assert.deepEqual(violations.map(({ id, nodes }) => [id, nodes.map((node) => node.html)]), [], `${name}, ${form}`);
-    await page.screenshot({ path: join(folder, `dashboard-${name}-${form}.png`), fullPage: true });
-  }
-  await page.setViewport({ width: 1360, height: 900 });
-}
 
 // Calm: one verdict, the same in the page, its title and the API.
 assert.match(await (await fetch(admin)).text(), /\/api\/events/, "who is no browser gets the paths");
 await page.goto(admin);
 await shows("#live", "live");
 assert.equal(await text("#sentence"), (await state()).verdict.sentence);
+assert.ok(await page.$eval("#sites", (nav) => nav.hidden), "there is nothing to choose where there is one site");
+assert.equal(await text("#site"), "Suimon");
 const first = await visit("/begin");
 const cookie = first.headers.get("set-cookie").split(";")[0];
 await shows("#situation", "full");
