@@ -74,7 +74,8 @@ pub struct CheckParams {
 /// When a node that fails requests is ejected for a while.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EjectionParams {
-    /// Failed requests in a row after which a node is ejected; 0: never.
+    /// Failed requests in a row after which a node is ejected, and the fewest answers in a row that are faults;
+    /// 0: never.
     pub after: u32,
     /// How long the first ejection lasts; each further one lasts twice as long.
     pub base: Duration,
@@ -193,6 +194,10 @@ pub enum Why {
     ChecksFailed,
     /// As many requests in a row failed as make a node ejected.
     RequestsFailed,
+    /// Several answers in a row were faults, to requests that other nodes answered well.
+    AnswersFailed,
+    /// It answers neither requests nor checks, while other nodes answer.
+    Silent,
     /// Several requests and checks in a row did not reach it, and none reach another node.
     Unreached,
     /// It was out of reach and has answered again.
@@ -213,6 +218,8 @@ impl Why {
             Why::ChecksPassed => "checks_passed",
             Why::ChecksFailed => "checks_failed",
             Why::RequestsFailed => "requests_failed",
+            Why::AnswersFailed => "answers_failed",
+            Why::Silent => "silent",
             Why::Unreached => "unreached",
             Why::Reached => "reached",
             Why::EjectionOver => "ejection_over",
@@ -228,6 +235,10 @@ impl Why {
             Why::ChecksPassed => "health checks passed",
             Why::ChecksFailed => "health checks failed in a row",
             Why::RequestsFailed => "several requests in a row could not connect or got no response",
+            Why::AnswersFailed => {
+                "several answers in a row were server errors, while other nodes answered the same routes well"
+            }
+            Why::Silent => "it takes requests and answers neither these nor checks, while other nodes answer",
             Why::Unreached => "several requests or checks in a row reached neither this node nor any other",
             Why::Reached => "it has answered again",
             Why::EjectionOver => "the ejection is over; one more failure ejects it again",

@@ -6,9 +6,11 @@ use crate::api::{
     PickReason, Served, Status, Why,
 };
 use crate::ejection::Ejection;
+use crate::faults::Faults;
 use crate::health::Health;
 use crate::reported::Reports;
 use crate::shares::Shares;
+use crate::silence::Silence;
 use std::collections::VecDeque;
 use suimon_model::{Duration, Instant, NodeId, Rng};
 
@@ -18,6 +20,7 @@ pub struct Fleet {
     params: Params,
     nodes: Vec<Node>,
     shares: Shares,
+    faults: Faults,
     reports: Reports,
     /// `None`: sessions are not kept at their nodes.
     affinity: Option<Affinity>,
@@ -44,6 +47,7 @@ struct Node {
     /// Whether it counts as down, whatever checks say: too many requests did not reach it, and they
     /// reach no other node either.
     lost: bool,
+    silence: Silence,
     why: Why,
     since: Instant,
 }
@@ -75,6 +79,7 @@ impl Fleet {
             params,
             nodes: Vec::new(),
             shares: Shares::default(),
+            faults: Faults::default(),
             reports: Reports::default(),
             outputs: VecDeque::new(),
             rng,
@@ -101,6 +106,7 @@ impl Fleet {
             unreached: 0,
             losses: 0,
             lost: false,
+            silence: Silence::default(),
             why: Why::Initial,
             since: now,
         };
@@ -109,6 +115,7 @@ impl Fleet {
             None => self.nodes.push(node),
         }
         self.shares.add_node(now, index);
+        self.faults.add_node(index);
         let id = NodeId(index as u32);
         if let Some(affinity) = &mut self.affinity {
             affinity.add_node(id);
@@ -133,19 +140,6 @@ impl Fleet {
         self.reports.remove_node(node.index());
         self.return_some(now);
         true
-    }
-
-    /// Lets ejected nodes return until they are not more than half of those that are left.
-    fn return_some(&mut self, now: Instant) {
-        while let out = self.present().filter(|(_, node)| node.ejection.is_out())
-            && out.clone().count() > self.present().count() / 2
-            && let Some((first, _)) = out.min_by_key(|(_, node)| node.ejection.until())
-        {
-            let state = &mut self.nodes[first.index()];
-            let from = state.status();
-            state.ejection.end(now);
-            self.changed(now, first, from, Why::EjectionOver, Duration::ZERO);
-        }
     }
 
     /// Returns a node for one request, other than `avoid` if any other is up; `None` if all nodes
@@ -196,12 +190,17 @@ impl Fleet {
         }
     }
 
-    /// Notes how long `node` took for a request, by which its share moves.
+    /// Notes how long `node` took for a request, by which its share moves, and whether its answer was a fault.
     pub fn handle_served(&mut self, now: Instant, node: NodeId, served: &Served) {
         // A single node has all there is.
         if self.present().nth(1).is_some() {
             let weight = self.shares.handle_served(now, node.index(), served);
             self.reports.handle_served(now, node.index(), served.is_good, weight);
+            if self.faults.handle_served(now, node.index(), served.route, served.is_good)
+                && self.faults.has_failed(node.index(), self.params.ejection.after)
+            {
+                self.eject(now, node, Why::AnswersFailed);
+            }
         }
     }
 
@@ -214,6 +213,7 @@ impl Fleet {
         if state.lost {
             self.find(now, node);
         }
+        self.hear(now, node);
     }
 
     /// Notes that a request did not reach `node`: the connection could not be opened, or a fresh
@@ -253,6 +253,14 @@ impl Fleet {
                 self.find(now, node);
             }
         }
+        match checked {
+            Checked::Answered => {
+                self.shares.handle_heard(node.index());
+                self.hear(now, node);
+            }
+            Checked::Accepted | Checked::Failed => self.miss(now, node),
+            Checked::Closed | Checked::Unreached | Checked::NotMade => {}
+        }
         let passed = checked.passed();
         let Some(state) = self.nodes.get_mut(node.index()) else { return };
         if checked == Checked::Accepted && !state.lost {
@@ -283,21 +291,6 @@ impl Fleet {
         }
         let losses = std::mem::take(&mut state.losses);
         self.fail(now, node, losses.saturating_add(1));
-    }
-
-    /// Folds in `times` failures of `node`.
-    fn fail(&mut self, now: Instant, node: NodeId, times: u32) {
-        self.end_ejections(now);
-        let ejected = self.present().filter(|(_, node)| node.ejection.is_out()).count();
-        let may_eject = ejected < self.present().count() / 2;
-        let params = &self.params.ejection;
-        let Some(state) = self.nodes.get_mut(node.index()) else { return };
-        if !state.ejection.failed(times, params) || !may_eject {
-            return;
-        }
-        let from = state.status();
-        let lasts = state.ejection.eject(now, params);
-        self.changed(now, node, from, Why::RequestsFailed, lasts);
     }
 
     /// Returns whether requests may not reach `node`, or certainly do not. A check of it then
@@ -351,6 +344,7 @@ impl Fleet {
     /// Does all that is due by `now`: see [`Fleet::poll_timeout`].
     pub fn handle_timeout(&mut self, now: Instant) {
         self.end_ejections(now);
+        self.suspect(now);
         self.tell_released(now);
         for (index, node) in self.nodes.iter_mut().enumerate() {
             if !node.gone && node.health.begin(now) {
@@ -504,16 +498,6 @@ impl Fleet {
         self.changed(now, node, from, Why::Reached, Duration::ZERO);
     }
 
-    fn end_ejections(&mut self, now: Instant) {
-        for index in 0..self.nodes.len() {
-            let from = self.nodes[index].status();
-            if self.nodes[index].ejection.ends(now) {
-                self.changed(now, NodeId(index as u32), from, Why::EjectionOver, Duration::ZERO);
-                self.lose(now);
-            }
-        }
-    }
-
     /// Notes why `node` has its present status, and reports a change.
     fn changed(&mut self, at: Instant, node: NodeId, from: Status, why: Why, lasts: Duration) {
         let state = &mut self.nodes[node.index()];
@@ -526,6 +510,7 @@ impl Fleet {
             Status::Up => why,
             Status::Down if why == Why::Unreached => why,
             Status::Down => Why::ChecksFailed,
+            Status::Ejected if matches!(why, Why::AnswersFailed | Why::Silent) => why,
             Status::Ejected => Why::RequestsFailed,
             Status::Draining => Why::Drain,
         };
@@ -562,7 +547,7 @@ impl Node {
     }
 
     fn is_doubted(&self) -> bool {
-        self.lost || self.unreached > 0 || self.losses > 0
+        self.lost || self.unreached > 0 || self.losses > 0 || self.silence.is_suspected()
     }
 
     fn view(&self, node: NodeId, share: f64) -> NodeView {
@@ -589,8 +574,13 @@ fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
     }
 }
 
+mod ejections;
 mod reported;
 mod sessions;
 
+#[cfg(test)]
+mod black_hole;
+#[cfg(test)]
+mod hanging;
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,8 @@
 //!
 //! - [`Fleet::pick`]: a node, the one with the fewest requests in flight for its share. The request counts
 //!   as in flight until [`Fleet::handle_release`].
-//! - [`Fleet::handle_served`]: how long a request took, by which the shares move.
+//! - [`Fleet::handle_served`]: how long a request took, by which the shares move, and whether the answer was
+//!   a fault, by which nodes are ejected.
 //! - [`Fleet::handle_report`]: the load that a node reports, by which nodes are picked where [`Balance`] says
 //!   so.
 //! - [`Fleet::pick_for`], [`Fleet::handle_session`]: the node that a session of the application is at, where
@@ -41,12 +42,14 @@ mod affinity;
 mod api;
 pub mod discovery;
 mod ejection;
+mod faults;
 mod fleet;
 mod health;
 pub mod lifecycle;
 mod reported;
 pub mod scaling;
 mod shares;
+mod silence;
 pub mod told;
 pub mod workers;
 

@@ -24,7 +24,8 @@
 //! A failed request counts as one that took eight times as long, and takes 0.3 of the share at once, so that a
 //! node that fails at once attracts nobody. Both count the less, the more of the route's requests fail on all
 //! nodes. A node that has requests and has answered nothing for max(2 s, 8 requests), while others did, is
-//! *silent*: it gets one request a second until it answers. Of idle nodes all whose share is within a tenth
+//! *silent*: it gets one request a second until it answers; and so does one that was left out for it, when it
+//! comes back. Of idle nodes all whose share is within a tenth
 //! of the greatest are alike, so that none is without requests because of chance.
 //!
 //! *Signals*: times and outcomes of requests, by node and route. *Units*: seconds; shares have the mean 1.
@@ -101,6 +102,8 @@ struct NodeShare {
     /// Since when it owes an answer: its last one, or the first request after it had none.
     owes_since: Instant,
     tried: Instant,
+    /// Whether it was left out because it answers nothing, and has answered nothing since.
+    mute: bool,
 }
 
 impl Shares {
@@ -119,6 +122,7 @@ impl Shares {
             since,
             owes_since: now,
             tried: now,
+            mute: false,
         };
         match self.nodes.get_mut(node) {
             Some(place) => *place = share,
@@ -130,6 +134,20 @@ impl Shares {
     pub(crate) fn remove_node(&mut self, node: usize) {
         if let Some(node) = self.nodes.get_mut(node) {
             node.gone = true;
+        }
+    }
+
+    /// Notes that a node answers nothing: it is tried once a second at most until it does.
+    pub(crate) fn handle_mute(&mut self, node: usize) {
+        if let Some(node) = self.nodes.get_mut(node) {
+            node.mute = true;
+        }
+    }
+
+    /// Notes that a node answers checks, though perhaps no requests.
+    pub(crate) fn handle_heard(&mut self, node: usize) {
+        if let Some(node) = self.nodes.get_mut(node) {
+            node.mute = false;
         }
     }
 
@@ -161,7 +179,7 @@ impl Shares {
     pub(crate) fn handle_answer(&mut self, now: Instant, node: usize) {
         self.answered = Some(now);
         if let Some(node) = self.nodes.get_mut(node) {
-            node.owes_since = now;
+            (node.owes_since, node.mute) = (now, false);
         }
     }
 
@@ -278,11 +296,20 @@ impl Shares {
     /// Returns whether a node has requests, answers nothing while others do, and is not to be tried again
     /// yet. `since`: as [`Shares::silent_since`] says.
     pub(crate) fn is_silent(&self, now: Instant, node: usize, in_flight: u32, since: Instant) -> bool {
+        (self.owes(node, in_flight, since) || self.nodes[node].mute)
+            && now.since(self.nodes[node].tried) < TRIED_EVERY
+    }
+
+    /// Returns whether a node has requests and answers nothing while others do. `since`: as
+    /// [`Shares::silent_since`] says.
+    pub(crate) fn owes(&self, node: usize, in_flight: u32, since: Instant) -> bool {
         let node = &self.nodes[node];
-        in_flight > 0
-            && node.owes_since < since
-            && self.answered.is_some_and(|at| at > node.owes_since)
-            && now.since(node.tried) < TRIED_EVERY
+        in_flight > 0 && node.owes_since < since && self.answered.is_some_and(|at| at > node.owes_since)
+    }
+
+    /// Returns whether any node has answered since then.
+    pub(crate) fn has_answered(&self, since: Instant) -> bool {
+        self.answered.is_some_and(|at| at >= since)
     }
 
     /// Returns the share of a node; the mean is 1.

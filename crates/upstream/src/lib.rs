@@ -15,7 +15,8 @@
 //!
 //! A request is sent again in two cases only. Either nothing of it was written. Or all of this is
 //! true: it is GET, HEAD or OPTIONS without a body; it was sent on a connection used before, or
-//! there is another node; and the connection closed before any of the response arrived. The second
+//! there is another node; and the connection closed before any of the response arrived, or the node hangs
+//! and is ejected for that. The second
 //! case happens once, on a new connection, as the request itself may break the application; twice
 //! where workers die meanwhile that have nothing to do with it. At most [`TRIES_MAX`] tries are made,
 //! the last on a new connection.
@@ -85,7 +86,7 @@ use request::RequestBody;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
-use suimon_fleet::{Balance, Change, Fleet, Output, Pick, Served, SessionKey, SessionSaid};
+use suimon_fleet::{Balance, Change, Fleet, Output, Pick, Served, SessionKey, SessionSaid, Why};
 use suimon_model::{Instant, NodeId, RouteId};
 use tokio::sync::{Notify, watch};
 use workers::Workers;
@@ -133,6 +134,8 @@ struct Node {
     pool: Pool,
     php: PhpSeen,
     said_weight: SaidWeight,
+    /// Wakes the requests that wait for an answer of it once it is known that it hangs.
+    hangs: Notify,
 }
 
 enum Pool {
@@ -478,6 +481,9 @@ impl Shared {
 
     fn tell(&self, change: &Change) {
         let Some(node) = self.nodes.get(change.node) else { return };
+        if change.why == Why::Silent {
+            node.hangs.notify_waiters();
+        }
         tracing::warn!(
             node = %node.params,
             from = change.from.code(),
@@ -531,6 +537,7 @@ impl Node {
             pool,
             php: PhpSeen::default(),
             said_weight: SaidWeight::default(),
+            hangs: Notify::new(),
         })
     }
 

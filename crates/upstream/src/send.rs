@@ -128,7 +128,21 @@ pub(super) async fn send(
         };
         let unsent = std::mem::take(&mut body);
         let since = shared.now();
-        let tried = attempt(link, &node, &head, call, unsent, sent, shared.params.first_byte_timeout).await;
+        let answer = attempt(link, &node, &head, call, unsent, sent, shared.params.first_byte_timeout);
+        let tried = if replayable && !shared.nodes.is_single() {
+            tokio::select! {
+                biased;
+                tried = answer => tried,
+                // Dropping it has closed the connection.
+                () = node.hangs.notified() => Err(Missed::Lost(UpstreamError::new(
+                    UpstreamErrorKind::FirstByteTimeout,
+                    pick.node,
+                    "the node answers nothing, while others do",
+                ))),
+            }
+        } else {
+            answer.await
+        };
         // A failed connection from the pool proves nothing about the node. A new one that fails
         // does, or proves something about the request.
         if !used_before && let Err(Missed::Unsent(..) | Missed::Lost(_)) = tried {

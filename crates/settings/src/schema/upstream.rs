@@ -148,7 +148,7 @@ pub(super) const UPSTREAM_EJECTION: Section = Section {
             "after",
             Count(0, 1000),
             Is("5"),
-            "A node is ejected after this many requests in a row that could not connect or got no response. 0: never.",
+            "A node is ejected after this many requests in a row that could not connect or got no response, or, at the least, were answered with errors while other nodes answered the same routes well. 0: never.",
         ),
         key(
             "base",

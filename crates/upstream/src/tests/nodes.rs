@@ -73,6 +73,44 @@ async fn a_node_that_answers_with_errors_at_once_attracts_nobody() {
 }
 
 #[tokio::test]
+async fn what_waits_for_a_node_that_hangs_is_answered_by_another() {
+    let hangs = Backend::talking(|mut talk, _| async move {
+        loop {
+            talk.request().await?;
+        }
+    });
+    let nodes = [hangs.await, Backend::answering(OK).await];
+    let mut params = params(&nodes.each_ref().map(|node| node.address));
+    params.health = HealthParams {
+        interval: Duration::from_millis(200),
+        timeout: Duration::from_millis(200),
+        ..HealthParams::default()
+    };
+    let upstream = Upstream::new(params).unwrap();
+    let running = tokio::spawn({
+        let upstream = upstream.clone();
+        async move { upstream.run(std::future::pending()).await }
+    });
+    // As many as come meanwhile: each is answered, and some were at the node that hangs.
+    let visitors = (0..4).map(|_| {
+        let upstream = upstream.clone();
+        tokio::spawn(async move {
+            for _ in 0..200 {
+                assert_eq!(get(&upstream, "/").await.unwrap(), "ok");
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        })
+    });
+    for visitor in visitors.collect::<Vec<_>>() {
+        visitor.await.unwrap();
+    }
+    assert!(nodes[0].requests() > 0);
+    let view = upstream.view();
+    assert_eq!((view[0].reason, view[1].status), ("silent", "up"));
+    running.abort();
+}
+
+#[tokio::test]
 async fn the_avoided_node_is_avoided() {
     let (one, other) = (Backend::answering(OK).await, Backend::answering(OK).await);
     let upstream = Upstream::new(params(&[one.address, other.address])).unwrap();

@@ -1,0 +1,94 @@
+//! Nodes that are ejected for a while, and those that are asked whether they hang.
+
+use super::*;
+
+impl Fleet {
+    /// Lets ejected nodes return until they are not more than half of those that are left.
+    pub(super) fn return_some(&mut self, now: Instant) {
+        while let out = self.present().filter(|(_, node)| node.ejection.is_out())
+            && out.clone().count() > self.present().count() / 2
+            && let Some((first, _)) = out.min_by_key(|(_, node)| node.ejection.until())
+        {
+            let state = &mut self.nodes[first.index()];
+            let from = state.status();
+            state.ejection.end(now);
+            self.changed(now, first, from, Why::EjectionOver, Duration::ZERO);
+        }
+    }
+
+    /// Notes that a node answers requests or checks.
+    pub(super) fn hear(&mut self, now: Instant, node: NodeId) {
+        let Some(state) = self.nodes.get_mut(node.index()) else { return };
+        if !state.silence.handle_answer(now) || !state.ejection.is_out() || state.why != Why::Silent {
+            return;
+        }
+        let from = state.status();
+        state.ejection.end(now);
+        self.changed(now, node, from, Why::Reached, Duration::ZERO);
+    }
+
+    /// Suspects the nodes that have requests and answer none of them, so that a check shows whether they
+    /// answer anything.
+    pub(super) fn suspect(&mut self, now: Instant) {
+        let since = self.shares.silent_since(now);
+        if !self.shares.has_answered(since) {
+            return;
+        }
+        for (index, node) in self.nodes.iter_mut().enumerate() {
+            if node.status() == Status::Up
+                && self.shares.owes(index, node.in_flight, since)
+                && node.silence.handle_owing(now)
+            {
+                node.health.look(now);
+            }
+        }
+    }
+
+    /// Notes that a check of `node` was not answered.
+    pub(super) fn miss(&mut self, now: Instant, node: NodeId) {
+        let Some(state) = self.nodes.get_mut(node.index()) else { return };
+        if !state.silence.handle_miss() {
+            return;
+        }
+        state.health.look(now);
+        // Where all hang, it is not the node.
+        let others_answer = self.shares.has_answered(self.shares.silent_since(now));
+        if state.silence.is_certain() && others_answer {
+            self.shares.handle_mute(node.index());
+            self.eject(now, node, Why::Silent);
+        }
+    }
+
+    /// Folds in `times` failures of `node`.
+    pub(super) fn fail(&mut self, now: Instant, node: NodeId, times: u32) {
+        self.end_ejections(now);
+        let Some(state) = self.nodes.get_mut(node.index()) else { return };
+        if state.ejection.failed(times, &self.params.ejection) {
+            self.eject(now, node, Why::RequestsFailed);
+        }
+    }
+
+    /// Ejects `node`, unless it is out, or half of all are.
+    pub(super) fn eject(&mut self, now: Instant, node: NodeId, why: Why) {
+        self.end_ejections(now);
+        let ejected = self.present().filter(|(_, node)| node.ejection.is_out()).count();
+        let may_eject = ejected < self.present().count() / 2;
+        let Some(state) = self.nodes.get_mut(node.index()) else { return };
+        if state.ejection.is_out() || !may_eject {
+            return;
+        }
+        let from = state.status();
+        let lasts = state.ejection.eject(now, &self.params.ejection);
+        self.changed(now, node, from, why, lasts);
+    }
+
+    pub(super) fn end_ejections(&mut self, now: Instant) {
+        for index in 0..self.nodes.len() {
+            let from = self.nodes[index].status();
+            if self.nodes[index].ejection.ends(now) {
+                self.changed(now, NodeId(index as u32), from, Why::EjectionOver, Duration::ZERO);
+                self.lose(now);
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! A node that takes requests and answers none, beside nodes that work.
+
+use super::*;
+use crate::{CheckParams, Checked};
+use suimon_model::RouteId;
+
+const STEP: Duration = Duration::from_millis(10);
+/// How long a check waits for an answer.
+const CHECK_WITHIN: Duration = Duration::from_secs(2);
+
+/// What a node does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Does {
+    Well,
+    /// It answers neither requests nor checks.
+    Hangs,
+    /// It answers checks only.
+    Polls,
+}
+
+struct Play {
+    fleet: Fleet,
+    now: Instant,
+    /// What each has, and how often it was sent something.
+    had: Vec<u32>,
+    sent: Vec<u32>,
+    checks: Vec<(NodeId, Instant)>,
+    checked: Vec<u32>,
+    changes: Vec<(Instant, u32, Status, Why)>,
+}
+
+impl Play {
+    fn new(count: u32, has_path: bool) -> Self {
+        let second = Duration::from_secs(1);
+        let checks =
+            CheckParams { interval: 2 * second, down_after: if has_path { 3 } else { 1000 }, up_after: 2 };
+        let mut fleet = Fleet::new(Params { checks: Some(checks), ..Params::default() });
+        for _ in 0..count {
+            fleet.add_node(Instant::ORIGIN).unwrap();
+        }
+        let zeros = vec![0; count as usize];
+        Play {
+            fleet,
+            now: Instant::ORIGIN,
+            had: zeros.clone(),
+            sent: zeros.clone(),
+            checks: Vec::new(),
+            checked: zeros,
+            changes: Vec::new(),
+        }
+    }
+
+    /// A request every ten milliseconds, which is answered by the next one where its node does so.
+    fn run(&mut self, seconds: u32, does: impl Fn(u32) -> Does) {
+        for _ in 0..seconds * 100 {
+            self.now += STEP;
+            let now = self.now;
+            self.fleet.handle_timeout(now);
+            self.take_checks(&does);
+            for node in 0..self.had.len() {
+                if does(node as u32) == Does::Well {
+                    for _ in 0..std::mem::take(&mut self.had[node]) {
+                        let node = NodeId(node as u32);
+                        self.fleet.handle_release(now, node);
+                        self.fleet.handle_answer(now, node);
+                        let served = Served { route: RouteId(0), took: STEP, is_good: true };
+                        self.fleet.handle_served(now, node, &served);
+                    }
+                }
+            }
+            let node = self.fleet.pick(now, None).unwrap().node;
+            self.had[node.index()] += 1;
+            self.sent[node.index()] += 1;
+        }
+    }
+
+    fn take_checks(&mut self, does: &impl Fn(u32) -> Does) {
+        while let Some(output) = self.fleet.poll_output() {
+            match output {
+                // One that asks for no answer is over at once.
+                Output::Check(node) if !self.fleet.is_doubted(node) => {
+                    self.fleet.handle_check(self.now, node, Checked::Accepted);
+                }
+                Output::Check(node) => {
+                    self.checked[node.index()] += 1;
+                    let lasts = if does(node.0) == Does::Hangs { CHECK_WITHIN } else { STEP };
+                    self.checks.push((node, self.now + lasts));
+                }
+                Output::Changed(change) => {
+                    self.changes.push((change.at, change.node.0, change.to, change.why));
+                }
+                Output::Released { .. } => {}
+            }
+        }
+        let now = self.now;
+        let (due, later) = self.checks.drain(..).partition::<Vec<_>, _>(|(_, until)| *until <= now);
+        self.checks = later;
+        for (node, _) in due {
+            let checked = if does(node.0) == Does::Hangs { Checked::Accepted } else { Checked::Answered };
+            self.fleet.handle_check(now, node, checked);
+        }
+    }
+}
+
+fn only_first(does: Does) -> impl Fn(u32) -> Does {
+    move |node| if node == 0 { does } else { Does::Well }
+}
+
+#[test]
+fn a_node_that_hangs_is_left_out_and_tried_ever_more_seldom() {
+    let mut play = Play::new(3, false);
+    play.run(20, |_| Does::Well);
+    let before = play.sent[0];
+    play.run(10, only_first(Does::Hangs));
+    assert_eq!(
+        play.changes.first().map(|(_, node, to, why)| (*node, *to, *why)),
+        Some((0, Status::Ejected, Why::Silent))
+    );
+    let first = play.sent[0] - before;
+    play.run(120, only_first(Does::Hangs));
+    let more = play.sent[0] - before - first;
+    assert!(first <= 80 && more <= 40, "{first} requests at first, {more} in two minutes more");
+    assert!(play.changes.iter().all(|(_, node, ..)| *node == 0));
+}
+
+#[test]
+fn one_that_answers_again_is_back_at_once() {
+    let mut play = Play::new(3, false);
+    play.run(20, |_| Does::Well);
+    play.run(30, only_first(Does::Hangs));
+    let well_from = play.now;
+    play.run(5, |_| Does::Well);
+    let (at, node, to, why) = *play.changes.last().unwrap();
+    assert_eq!((node, to, why), (0, Status::Up, Why::Reached));
+    assert!(at.since(well_from) <= Duration::from_secs(3), "{:?}", at.since(well_from));
+    let before = play.sent.clone();
+    play.run(30, |_| Does::Well);
+    assert!(play.sent[0] - before[0] > 700, "it has its share again");
+}
+
+#[test]
+fn one_that_answers_checks_while_its_requests_take_long_stays_and_is_seldom_asked() {
+    for has_path in [false, true] {
+        let mut play = Play::new(3, has_path);
+        play.run(20, |_| Does::Well);
+        let before = play.checked[0];
+        play.run(60, only_first(Does::Polls));
+        assert_eq!(play.changes, []);
+        assert!(play.checked[0] - before <= 8, "{} checks", play.checked[0] - before);
+    }
+}
+
+#[test]
+fn a_single_node_is_never_left_out() {
+    let mut play = Play::new(1, false);
+    play.run(5, |_| Does::Well);
+    play.run(60, |_| Does::Hangs);
+    assert_eq!(play.changes, []);
+}
+
+#[test]
+fn when_all_hang_none_is_left_out() {
+    let mut play = Play::new(3, false);
+    play.run(5, |_| Does::Well);
+    // One after the other.
+    play.run(1, |node| if node == 0 { Does::Hangs } else { Does::Well });
+    play.run(60, |_| Does::Hangs);
+    assert_eq!(play.changes, []);
+}
