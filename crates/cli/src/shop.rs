@@ -36,6 +36,7 @@ pub(crate) fn run(args: &Shop) -> Exit {
 pub(crate) fn run_node(args: &LabNode) -> Exit {
     interrupt::listen();
     let options = NodeOptions {
+        address: args.address,
         port: args.port,
         slots: args.slots,
         mean: args.mean,

@@ -10,7 +10,8 @@
 //! GET  /load                        how many requests it has
 //! POST /control?mode=fail           from now on it answers 500 at once
 //! POST /control?mode=slow&factor=5  from now on all work takes five times as long
-//! POST /control?mode=well           as before
+//! POST /control?mode=silent         from now on it takes requests and answers none
+//! POST /control?mode=well           as before; what was not answered is answered now
 //! any other                         does its work, then 200 with the node's process
 //! ```
 
@@ -21,7 +22,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -44,7 +45,9 @@ const FACTORS: std::ops::RangeInclusive<f64> = 1.0..=1000.0;
 /// How a node is set up.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeOptions {
-    /// Port on 127.0.0.1; 0 takes a free one.
+    /// Address on this machine that it listens on.
+    pub address: Ipv4Addr,
+    /// Port there; 0 takes a free one.
     pub port: u16,
     /// Requests that it serves at once.
     pub slots: usize,
@@ -69,6 +72,7 @@ pub struct NodeOptions {
 impl Default for NodeOptions {
     fn default() -> Self {
         NodeOptions {
+            address: Ipv4Addr::LOCALHOST,
             port: 8080,
             slots: 1,
             mean: Duration::from_millis(20),
@@ -122,7 +126,7 @@ impl Node {
     pub fn bind(options: &NodeOptions) -> io::Result<Self> {
         options.check()?;
         thread::sleep(options.starts_after);
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port))?;
+        let listener = TcpListener::bind((options.address, options.port))?;
         let seed = u64::from(listener.local_addr()?.port());
         let present = Arc::new(AtomicUsize::new(0));
         if let Some(folder) = options.proc.clone() {
@@ -136,6 +140,7 @@ impl Node {
             options: options.clone(),
             rng: Mutex::new(Rng::new(seed)),
             mode: Mutex::new(Mode::Well),
+            mode_changed: Condvar::new(),
             present: Arc::clone(&present),
         };
         Ok(Node { server: Server::new(listener, THREADS_MAX, Box::new(site))? })
@@ -162,6 +167,7 @@ enum Mode {
     Well,
     Fail,
     Slow(f64),
+    Silent,
 }
 
 struct NodeSite {
@@ -169,16 +175,20 @@ struct NodeSite {
     slots: Slots,
     rng: Mutex<Rng>,
     mode: Mutex<Mode>,
+    mode_changed: Condvar,
     /// Requests that are served or wait for a slot.
     present: Arc<AtomicUsize>,
 }
 
 impl Site for NodeSite {
     fn answer(&self, request: &Request) -> Response {
-        let mode = *locked(&self.mode);
         match request.path.as_str() {
-            "/control" if request.method == "POST" => self.control(request),
-            "/load" => text(200, &self.present.load(Ordering::Relaxed).to_string()),
+            "/control" if request.method == "POST" => return self.control(request),
+            "/load" => return text(200, &self.present.load(Ordering::Relaxed).to_string()),
+            _ => {}
+        }
+        let mode = self.mode_unless_silent();
+        match request.path.as_str() {
             _ if mode == Mode::Fail => text(500, "it fails"),
             "/ready" => text(200, "ready"),
             _ => {
@@ -192,16 +202,25 @@ impl Site for NodeSite {
 }
 
 impl NodeSite {
+    /// Returns how it behaves; waits for as long as it answers nothing.
+    fn mode_unless_silent(&self) -> Mode {
+        let is_silent = |mode: &mut Mode| *mode == Mode::Silent;
+        let mode = self.mode_changed.wait_while(locked(&self.mode), is_silent);
+        *mode.unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn control(&self, request: &Request) -> Response {
         let factor = request.query_field("factor").and_then(|factor| factor.parse().ok());
         let factor = factor.filter(|factor| FACTORS.contains(factor));
         let mode = match (request.query_field("mode").as_deref(), factor) {
             (Some("well"), _) => Mode::Well,
             (Some("fail"), _) => Mode::Fail,
+            (Some("silent"), _) => Mode::Silent,
             (Some("slow"), Some(factor)) => Mode::Slow(factor),
-            _ => return text(400, "mode: well, fail, or slow with a factor from 1 to 1000"),
+            _ => return text(400, "mode: well, fail, silent, or slow with a factor from 1 to 1000"),
         };
         *locked(&self.mode) = mode;
+        self.mode_changed.notify_all();
         text(200, "done")
     }
 
@@ -330,6 +349,7 @@ mod tests {
             options,
             rng: Mutex::new(Rng::new(1)),
             mode: Mutex::new(Mode::Well),
+            mode_changed: Condvar::new(),
             present: Arc::default(),
         }
     }
@@ -381,6 +401,20 @@ mod tests {
         for wrong in ["", "mode=slow", "mode=slow&factor=0.5", "mode=slow&factor=NaN"] {
             assert_eq!(ask(&site, "POST", "/control", wrong).status, 400, "{wrong}");
         }
+    }
+
+    #[test]
+    fn while_it_is_silent_it_answers_nothing() {
+        let site = site(NodeOptions { mean: Duration::from_millis(1), ..NodeOptions::default() });
+        assert_eq!(ask(&site, "POST", "/control", "mode=silent").status, 200);
+        thread::scope(|scope| {
+            let (done, answered) = std::sync::mpsc::channel();
+            let site = &site;
+            scope.spawn(move || done.send(ask(site, "GET", "/", "").status));
+            assert!(answered.recv_timeout(Duration::from_millis(100)).is_err());
+            assert_eq!(ask(site, "POST", "/control", "mode=well").status, 200);
+            assert_eq!(answered.recv(), Ok(200));
+        });
     }
 
     #[test]

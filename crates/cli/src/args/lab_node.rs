@@ -2,12 +2,16 @@
 
 use super::{share, time};
 use clap::Args;
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 #[derive(Args, Debug)]
 pub(crate) struct LabNode {
-    /// Port on 127.0.0.1; 0 takes a free one.
+    /// Address of this machine that it listens on.
+    #[arg(long, value_name = "IP", default_value_t = Ipv4Addr::LOCALHOST)]
+    pub(crate) address: Ipv4Addr,
+    /// Port there; 0 takes a free one.
     #[arg(long, value_name = "PORT", default_value_t = 8080)]
     pub(crate) port: u16,
     /// Requests that it serves at once.
