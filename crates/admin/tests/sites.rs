@@ -65,6 +65,7 @@ impl Source for Fake {
             ..KindView::default()
         };
         View {
+            https_redirects: 0,
             uptime: Duration::from_secs(60),
             connections_open: 8,
             connections: 40,
