@@ -324,7 +324,9 @@ impl Observer {
         let uptime = backend.keeper.clock().elapsed();
         let view = backend.telemetry.view(uptime, backend.budget.held(), backend.keeper.snapshot());
         let recording = self.gateway.core().params().record.as_ref().map(|_| backend.keeper.is_recording());
-        View { spooled_bytes: backend.spools.bytes(), recording, ..view }
+        // Connections are the gateway's.
+        let connections_open = self.sites.main().core().telemetry().connections_open();
+        View { connections_open, spooled_bytes: backend.spools.bytes(), recording, ..view }
     }
 
     /// Returns what was learned of the application and its visitors.

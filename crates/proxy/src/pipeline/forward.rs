@@ -303,6 +303,7 @@ impl Core {
         context.ends(RequestOutcome::UpstreamError, Some(reason), Duration::ZERO);
         let path = target.map_or("", PathAndQuery::path);
         tracing::warn!(
+            site = self.params.site,
             reason,
             method = method.as_str(),
             path = path.get(..PATH_LOGGED_MAX).unwrap_or(path),
@@ -323,7 +324,7 @@ impl Core {
                 let id = self.keeper.declare_found(name, pool);
                 begin(id);
                 self.telemetry.name_route(name, id);
-                tracing::info!(route = name, "route discovered");
+                tracing::info!(site = self.params.site, route = name, "route discovered");
                 true
             }
             TableSlot::Of(id) => {
@@ -332,6 +333,7 @@ impl Core {
                     begin(id);
                     let before = self.telemetry.rename_route(id, name);
                     tracing::info!(
+                        site = self.params.site,
                         route = name,
                         before,
                         "route discovered; it replaces a route that is no longer requested"
