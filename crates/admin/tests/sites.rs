@@ -453,6 +453,8 @@ fn the_numbers_of_two_sites_are_those_of_each_with_a_label_in_front() {
             "suimon_client_connections",
             "suimon_client_connections_total",
             "suimon_client_connections_displaced_total",
+            "suimon_buffered_bytes",
+            "suimon_spooled_bytes",
             "suimon_admin_refused_requests_total",
         ]
     );

@@ -21,6 +21,9 @@ pub const ENTERING: Duration = Duration::from_secs(5);
 /// After a restart, visitors who come back first wait this long for those before them, who were at
 /// the gate or on the way and lost their connection for a moment.
 const GATHERS: Duration = Duration::from_secs(5);
+/// The same after a takeover: those who were at the gate are told to ask again at once, and nobody on the
+/// way notices anything.
+const GATHERS_TAKEN_OVER: Duration = Duration::from_secs(1);
 /// Those called are to be held at the gate for this share of the longest time, on average: were it
 /// more, some would be sent away and overtaken before they are back.
 const HELD_SHARE: f64 = 0.5;
@@ -292,6 +295,13 @@ impl Line {
             lane.go_on(now, skipped, saved);
         }
         line
+    }
+
+    /// Takes note that this process has taken over from one that answered until now: nobody is long in
+    /// coming back.
+    #[must_use]
+    pub fn taken_over(self, now: Instant) -> Self {
+        Line { gathers_until: now + GATHERS_TAKEN_OVER, ..self }
     }
 
     /// Returns what must survive a restart.

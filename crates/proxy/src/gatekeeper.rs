@@ -432,10 +432,11 @@ impl Gatekeeper {
         });
     }
 
-    /// Goes on with a line where another process ended. Before anything is recorded.
-    pub(crate) fn restore_line(&self, kind: KindId, saved: &SavedLine, skipped: u64) {
+    /// Goes on with a line where another process ended, at this moment if this one takes over. Before
+    /// anything is recorded.
+    pub(crate) fn restore_line(&self, kind: KindId, saved: &SavedLine, skipped: u64, takes_over: bool) {
         let now = self.clock.now();
-        self.lock().gate.restore_line(now, kind, saved, skipped);
+        self.lock().gate.restore_line(now, kind, saved, skipped, takes_over);
     }
 
     /// Returns what of a line must survive a restart, if the kind has one.

@@ -39,11 +39,19 @@ impl Gate {
     }
 
     /// Goes on with the line of `kind` where another gate's ended. `skipped`: numbers that may have
-    /// been drawn since `saved` was written.
-    pub fn restore_line(&mut self, now: Instant, kind: KindId, saved: &SavedLine, skipped: u64) {
+    /// been drawn since `saved` was written. `takes_over`: the other gate ends at this moment.
+    pub fn restore_line(
+        &mut self,
+        now: Instant,
+        kind: KindId,
+        saved: &SavedLine,
+        skipped: u64,
+        takes_over: bool,
+    ) {
         let kind = &mut self.kinds[kind.index()];
         if let Some(params) = kind.params.line {
-            let mut line = Line::resume(params, now, saved, skipped);
+            let line = Line::resume(params, now, saved, skipped);
+            let mut line = if takes_over { line.taken_over(now) } else { line };
             line.application(!self.away.is_on());
             kind.line = Some(line);
             kind.look_at_line();

@@ -304,6 +304,19 @@ fn a_restart_keeps_the_order_and_gives_no_number_twice() {
     assert!(line.contact(second(300.0), places[60]).is_called());
 }
 
+#[test]
+fn after_a_takeover_those_who_are_back_wait_a_moment_and_no_longer_for_those_who_are_not() {
+    let mut line = line();
+    let places = draw(&mut line, 10);
+    all_ask(&mut line, &places, 0.5);
+    pass(&mut line, 0.5, 2.0, 2.0);
+    let resumed = Line::resume(Params::default(), second(0.0), &line.saved(), 0);
+    let waits = |line: &Line, at: f64| line.gathers(second(at), line.rank(places[3]));
+    assert!(waits(&resumed, 0.5) && waits(&resumed, 4.5) && !waits(&resumed, 5.5));
+    let taken_over = resumed.taken_over(second(0.0));
+    assert!(waits(&taken_over, 0.5) && !waits(&taken_over, 1.5));
+}
+
 /// Has everybody ask at `at`.
 fn all_ask(line: &mut Line, places: &[Position], at: f64) {
     places.iter().for_each(|position| _ = line.contact(second(at), *position));

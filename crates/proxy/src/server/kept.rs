@@ -35,10 +35,11 @@ pub(super) struct RestoredLine {
     pub(super) leases_ended: u32,
 }
 
-/// Brings back the lines of a run before, by kind.
+/// Brings back the lines of a run before, by kind. `takes_over`: it ends at this moment.
 pub(super) fn restore_lines(
     params: &Params,
     keeper: &Gatekeeper,
+    takes_over: bool,
 ) -> Result<Vec<Option<RestoredLine>>, StartError> {
     let now = (now_unix(), keeper.clock().now());
     let stored = match &params.waiting_room.state_file {
@@ -58,7 +59,7 @@ pub(super) fn restore_lines(
         let before = stored.lines.iter().find(|line| line.kind == kind.name);
         let of = match before {
             Some(line) => {
-                keeper.restore_line(KindId(index as u32), &line.saved, line.skipped);
+                keeper.restore_line(KindId(index as u32), &line.saved, line.skipped, takes_over);
                 LineEpoch { start: line.of.start.wrapping_add(1), ..line.of }
             }
             None => {

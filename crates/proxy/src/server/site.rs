@@ -151,7 +151,7 @@ impl SiteDraft {
             keeper.share();
         }
         let template = read_template(&params.waiting_room).map_err(StartError::Params)?;
-        let lines = restore_lines(&params, &keeper)?;
+        let lines = restore_lines(&params, &keeper, begun.is_some())?;
         let has_room = lines.iter().any(Option::is_some);
         let pages = Arc::new(Pages::of(&params.waiting_room, template, has_room));
         let waiting_room = has_room.then(|| {

@@ -346,7 +346,7 @@ fn resumed(law: Box<Metered>, called: usize) -> (Gate, RouteId, KindId, Vec<Posi
     }
     let saved = gate.line(kind).unwrap().saved();
     let (mut gate, route, kind) = lined(law);
-    gate.restore_line(at(0.0), kind, &saved, 0);
+    gate.restore_line(at(0.0), kind, &saved, 0, false);
     (gate, route, kind, places)
 }
 
