@@ -66,7 +66,7 @@ pub fn metrics_document() -> String {
 fn exposition_of(names: &[&str]) -> String {
     let of = |name: &&str| Site {
         name: (*name).to_owned(),
-        serves: Vec::new(),
+        serves: std::sync::Arc::new(Vec::new),
         source: Arc::new(OneOfEverything) as Arc<dyn Source>,
     };
     let sites: Vec<Site> = names.iter().map(of).collect();

@@ -12,7 +12,7 @@ pub struct Site {
     pub name: String,
     /// Hosts and paths as an operator reads them, such as `shop.example, *.shop.example/tickets`; empty
     /// for the first, which serves what no other takes.
-    pub serves: Vec<String>,
+    pub serves: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
     /// The source of its numbers.
     pub source: Arc<dyn Source>,
 }
@@ -49,7 +49,7 @@ impl SiteState {
     pub(crate) fn of(site: &Site, glance: Glance) -> Self {
         SiteState {
             name: site.name.clone(),
-            serves: site.serves.clone(),
+            serves: (site.serves)(),
             waiting: glance.totals.in_line,
             in_flight: glance.totals.in_flight,
             ready: glance.not_ready.is_none(),

@@ -317,7 +317,7 @@ async fn start_until(ended: impl Future<Output = ()> + Send + 'static) -> (Socke
 /// Returns a gateway's only site.
 fn main_site(source: &Arc<Fixed>) -> Vec<Site> {
     let source = Arc::clone(source) as Arc<dyn Source>;
-    vec![Site { name: "main".into(), serves: Vec::new(), source }]
+    vec![Site { name: "main".into(), serves: Arc::new(Vec::new), source }]
 }
 
 /// Returns status and whole answer of a request with these lines of head.

@@ -189,7 +189,8 @@ fn main_and_tickets() -> (Arc<Fake>, Arc<Fake>) {
 }
 
 fn site(name: &str, serves: &[&str], source: &Arc<Fake>) -> Site {
-    let serves = serves.iter().map(|it| (*it).to_owned()).collect();
+    let serves: Vec<String> = serves.iter().map(|it| (*it).to_owned()).collect();
+    let serves = Arc::new(move || serves.clone());
     Site { name: name.to_owned(), serves, source: Arc::clone(source) as Arc<dyn Source> }
 }
 

@@ -286,7 +286,7 @@ async fn serve(
         adopter,
         told: Arc::clone(&told),
     };
-    let sites = source::sites(&gateway, &settings.proxy);
+    let sites = source::sites(&gateway);
     let (shown, told_of, access) = (sites.clone(), sites.clone(), Arc::clone(&credentials.access));
     let (handed_over, is_handed_over) = watch::channel(false);
     // The collector takes both processes for one, and the numbers of the other one go on from here.

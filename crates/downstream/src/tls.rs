@@ -1,13 +1,12 @@
 //! The certificates a TLS listener shows, read again when their files change.
 
 use rustls::ServerConfig;
-use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 use suimon_params::{ListenTls, Site, SiteMatch, SiteTable};
 use tokio_rustls::TlsAcceptor;
@@ -17,6 +16,8 @@ use tokio_rustls::TlsAcceptor;
 pub struct Certificate {
     files: Vec<Pair>,
     reload_every: Duration,
+    /// By file.
+    in_use: Mutex<InUse>,
     config: RwLock<Arc<ServerConfig>>,
 }
 
@@ -25,26 +26,35 @@ pub struct Certificate {
 struct Pair {
     cert: PathBuf,
     key: PathBuf,
-    /// The hosts that it is for; those of the first are all others.
-    hosts: Vec<String>,
+    /// The site, by its place among all but the main one, whose it is.
+    site: Option<usize>,
 }
 
-/// What tells one state of the files from another.
-type Stamp = Vec<Option<(SystemTime, u64)>>;
+#[derive(Debug)]
+struct InUse {
+    keys: Vec<Arc<CertifiedKey>>,
+    /// By site beside the main one: its hosts.
+    hosts: Vec<Vec<String>>,
+}
+
+/// What tells one state of two files from another.
+type Stamp = [Option<(SystemTime, u64)>; 2];
 
 impl Certificate {
     /// Returns the certificate of the files, and those of the sites that have one, or a sentence about
     /// what is wrong with them.
     pub fn load(files: &ListenTls, sites: &[Site]) -> Result<Self, String> {
-        let of_sites = sites.iter().filter_map(|site| {
+        let of_sites = sites.iter().enumerate().filter_map(|(index, site)| {
             let of_site = site.certificate.as_ref()?;
-            let (cert, key) = (of_site.cert.clone(), of_site.key.clone());
-            Some(Pair { cert, key, hosts: site.takes.hosts.clone() })
+            Some(Pair { cert: of_site.cert.clone(), key: of_site.key.clone(), site: Some(index) })
         });
-        let first = Pair { cert: files.cert.clone(), key: files.key.clone(), hosts: Vec::new() };
+        let first = Pair { cert: files.cert.clone(), key: files.key.clone(), site: None };
         let pairs: Vec<_> = std::iter::once(first).chain(of_sites).collect();
-        let config = RwLock::new(read(&pairs)?);
-        Ok(Certificate { files: pairs, reload_every: files.reload_every, config })
+        let keys = pairs.iter().map(Pair::read).collect::<Result<_, _>>()?;
+        let in_use = InUse { keys, hosts: sites.iter().map(|site| site.takes.hosts.clone()).collect() };
+        let config = RwLock::new(in_use.config(&pairs)?);
+        let in_use = Mutex::new(in_use);
+        Ok(Certificate { files: pairs, reload_every: files.reload_every, in_use, config })
     }
 
     /// Returns who accepts a connection with the certificates in use now.
@@ -52,34 +62,91 @@ impl Certificate {
         TlsAcceptor::from(Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner)))
     }
 
+    /// Chooses certificates by these hosts from now on: by site beside the main one.
+    pub fn serve_hosts(&self, takes: &[SiteMatch]) {
+        self.change(|in_use| in_use.hosts = takes.iter().map(|site| site.hosts.clone()).collect());
+    }
+
     /// Looks at the files from time to time. Never returns.
     pub async fn watch(&self) {
         let every = self.reload_every.max(Duration::from_millis(10));
-        let mut seen = self.stamp();
+        let mut seen: Vec<_> = self.files.iter().map(Pair::stamp).collect();
         loop {
             tokio::time::sleep(every).await;
-            let stamp = self.stamp();
-            if stamp == seen {
-                continue;
-            }
-            seen = stamp;
-            match read(&self.files) {
-                Ok(config) => {
-                    *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
-                    tracing::info!(cert = %self.files[0].cert.display(), "certificate reloaded");
+            for (place, (pair, seen)) in self.files.iter().zip(&mut seen).enumerate() {
+                let stamp = pair.stamp();
+                if stamp == *seen {
+                    continue;
                 }
-                // Half-written files are common: the second file's change brings us back here.
-                Err(error) => tracing::warn!("the current certificate is kept: {error}"),
+                *seen = stamp;
+                match pair.read() {
+                    Ok(key) => {
+                        self.change(|in_use| in_use.keys[place] = key);
+                        tracing::info!(cert = %pair.cert.display(), "certificate reloaded");
+                    }
+                    // Half-written files are common: the second file's change brings us back here.
+                    Err(error) => tracing::warn!("the current certificate is kept: {error}"),
+                }
             }
         }
     }
 
+    fn change(&self, change: impl FnOnce(&mut InUse)) {
+        let mut in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut in_use);
+        match in_use.config(&self.files) {
+            Ok(config) => *self.config.write().unwrap_or_else(PoisonError::into_inner) = config,
+            Err(error) => tracing::warn!("the current certificate is kept: {error}"),
+        }
+    }
+}
+
+impl Pair {
     fn stamp(&self) -> Stamp {
         let of = |path: &Path| {
             let metadata = std::fs::metadata(path).ok()?;
             Some((metadata.modified().ok()?, metadata.len()))
         };
-        self.files.iter().flat_map(|pair| [of(&pair.cert), of(&pair.key)]).collect()
+        [of(&self.cert), of(&self.key)]
+    }
+
+    fn read(&self) -> Result<Arc<CertifiedKey>, String> {
+        let (cert, key) = (self.cert.display(), self.key.display());
+        let chain = CertificateDer::pem_file_iter(&self.cert);
+        let chain = chain
+            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+            .map_err(|error| format!("certificate file {cert}: {error}; it must hold certificates in PEM"))?;
+        if chain.is_empty() {
+            return Err(format!(
+                "certificate file {cert}: holds no certificate; it must hold certificates in PEM"
+            ));
+        }
+        let private = PrivateKeyDer::from_pem_file(&self.key)
+            .map_err(|error| format!("key file {key}: {error}; it must hold one private key in PEM"))?;
+        CertifiedKey::from_der(chain, private, &rustls::crypto::ring::default_provider())
+            .map(Arc::new)
+            .map_err(|error| format!("certificate {cert} with key {key}: {error}; do they belong together?"))
+    }
+}
+
+impl InUse {
+    fn config(&self, files: &[Pair]) -> Result<Arc<ServerConfig>, String> {
+        let hosts =
+            |pair: &Pair| pair.site.and_then(|site| self.hosts.get(site)).cloned().unwrap_or_default();
+        let takes = |pair: &Pair| SiteMatch { hosts: hosts(pair), paths: Vec::new() };
+        let table = SiteTable::new(&files.iter().skip(1).map(takes).collect::<Vec<_>>());
+        let by_host = ByHost { keys: self.keys.clone(), table };
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| format!("TLS: {error}"))?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(by_host));
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        if let Ok(ticketer) = rustls::crypto::ring::Ticketer::new() {
+            config.ticketer = ticketer;
+        }
+        Ok(Arc::new(config))
     }
 }
 
@@ -93,44 +160,8 @@ struct ByHost {
 
 impl ResolvesServerCert for ByHost {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        self.keys.get(self.table.site_of(hello.server_name(), "/")).cloned()
+        self.keys.get(self.table.site_of(hello.server_name(), "/")?).cloned()
     }
-}
-
-fn read(pairs: &[Pair]) -> Result<Arc<ServerConfig>, String> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let keys = pairs.iter().map(|pair| read_pair(pair, &provider)).collect::<Result<_, _>>()?;
-    let takes = |pair: &Pair| SiteMatch { hosts: pair.hosts.clone(), paths: Vec::new() };
-    let table = SiteTable::new(&pairs.iter().skip(1).map(takes).collect::<Vec<_>>());
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| format!("TLS: {error}"))?
-        .with_no_client_auth()
-        .with_cert_resolver(Arc::new(ByHost { keys, table }));
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    if let Ok(ticketer) = rustls::crypto::ring::Ticketer::new() {
-        config.ticketer = ticketer;
-    }
-    Ok(Arc::new(config))
-}
-
-fn read_pair(files: &Pair, provider: &CryptoProvider) -> Result<Arc<CertifiedKey>, String> {
-    let cert = files.cert.display();
-    let key = files.key.display();
-    let chain =
-        CertificateDer::pem_file_iter(&files.cert)
-            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-            .map_err(|error| format!("certificate file {cert}: {error}; it must hold certificates in PEM"))?;
-    if chain.is_empty() {
-        return Err(format!(
-            "certificate file {cert}: holds no certificate; it must hold certificates in PEM"
-        ));
-    }
-    let private = PrivateKeyDer::from_pem_file(&files.key)
-        .map_err(|error| format!("key file {key}: {error}; it must hold one private key in PEM"))?;
-    let pair = CertifiedKey::from_der(chain, private, provider);
-    pair.map(Arc::new)
-        .map_err(|error| format!("certificate {cert} with key {key}: {error}; do they belong together?"))
 }
 
 #[cfg(test)]

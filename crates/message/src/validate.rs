@@ -29,6 +29,8 @@ pub enum RequestFault {
     HostMismatch,
     /// The target is not a path, or names a scheme other than http and https.
     BadTarget,
+    /// The path is one site's as it is written, and another's as some servers read it.
+    AmbiguousPath,
     /// A transfer coding other than `chunked`.
     TransferCoding,
     /// More than one `Transfer-Encoding`.

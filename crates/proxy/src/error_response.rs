@@ -429,7 +429,7 @@ fn trouble(fault: RequestFault) -> ErrorTopic {
     match fault {
         RequestFault::BodyTooLarge => ErrorTopic::Large,
         RequestFault::HeadTooLarge => ErrorTopic::Cookies,
-        RequestFault::UrlTooLong => ErrorTopic::Address,
+        RequestFault::AmbiguousPath | RequestFault::UrlTooLong => ErrorTopic::Address,
         RequestFault::BrokenBody | RequestFault::BodyTimeout => ErrorTopic::Slow,
         _ => ErrorTopic::Bad,
     }
@@ -503,6 +503,12 @@ fn describe(fault: RequestFault) -> (StatusCode, &'static str, &'static str, &'s
             "method",
             "Method not allowed",
             "This gateway does not forward requests with this method.",
+        ),
+        RequestFault::AmbiguousPath => (
+            bad,
+            "ambiguous_path",
+            "Bad request",
+            "The request's path could be read in more than one way, as different sites'.",
         ),
         RequestFault::UrlTooLong => (
             StatusCode::URI_TOO_LONG,

@@ -23,6 +23,13 @@ pub(crate) struct Gateway {
     overrides: Mutex<KeptOverrides>,
 }
 
+/// Settings that can be put in force: whatever could be wrong with them was looked at.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    params: Params,
+    pages: Pages,
+}
+
 /// How often it is looked whether the time of an override is over.
 const TEND_EVERY: Duration = Duration::from_millis(250);
 
@@ -52,15 +59,21 @@ impl Gateway {
         self.core.load_full()
     }
 
-    /// Puts other settings in force, all or none. What is bound, opened or counted on from the
-    /// start stays as it was. Overrides stay, but for those of things that these settings change.
-    pub(crate) fn adopt(&self, wanted: Params) -> Result<(), StartError> {
-        let mut overrides = self.lock();
+    /// Returns other settings, ready to be put in force. What is bound, opened or counted on from the
+    /// start stays as it was.
+    pub(crate) fn prepare(&self, wanted: Params) -> Result<Prepared, StartError> {
         let before = self.core();
         check_same(before.params(), &wanted)?;
         let params = before.params().adopting(wanted);
         let template = read_template(&params.waiting_room).map_err(StartError::Params)?;
         let pages = Pages::of(&params.waiting_room, template, before.waiting_room().is_some());
+        Ok(Prepared { params, pages })
+    }
+
+    /// Puts other settings in force. Overrides stay, but for those of things that these settings change.
+    pub(crate) fn adopt(&self, Prepared { params, pages }: Prepared) {
+        let mut overrides = self.lock();
+        let before = self.core();
         let over = overrides.take_out(|it| is_changed(&it.what, before.params(), &params));
         let after = Arc::new(before.adopting(params, Arc::new(pages)));
         self.core.store(Arc::clone(&after));
@@ -72,7 +85,6 @@ impl Gateway {
         for ended in over {
             log_end(&ended, "the settings that were adopted change the same");
         }
-        Ok(())
     }
 
     /// Returns whether other settings could be put in force.

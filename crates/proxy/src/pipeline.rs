@@ -54,7 +54,7 @@ use suimon_downstream::request_body::{BodyFault, BodyRateLimits, BufferPolicy, R
 use suimon_downstream::uploads::{Origin, Sender};
 use suimon_identity::identify::Visitor;
 use suimon_message::headers;
-use suimon_message::validate::validate;
+use suimon_message::validate::{RequestFault, validate};
 use suimon_model::PoolId;
 use suimon_routes::{Class, Exempt};
 use suimon_waiting_room::{self as waiting_room, WaitingRoom};
@@ -64,9 +64,10 @@ use tunnel::{asks_for_tunnel, names_protocol};
 #[derive(Debug)]
 pub(crate) struct ClientGone;
 
-/// Takes one request from its head to its answer.
+/// Takes one request from its head to its answer. `sites`: whether it is known whose it is.
 pub(crate) fn serve(
     core: Arc<Core>,
+    sites: Result<(), RequestFault>,
     connection: Arc<Connection>,
     mut request: Request<Incoming>,
 ) -> impl Future<Output = Result<Response<ResponseBody>, ClientGone>> {
@@ -88,7 +89,11 @@ pub(crate) fn serve(
     // On the heap: a head is handed on from phase to phase, and is large to move. And allocated
     // before the future, which would keep room for the request to its end.
     let parts = Box::new(parts);
-    serve_parts(core, connection, IncomingRequest { arrived, busy, parts, incoming, tunnel, switch, close })
+    serve_parts(
+        core,
+        connection,
+        IncomingRequest { arrived, busy, parts, incoming, tunnel, switch, close, sites },
+    )
 }
 
 /// A request taken apart.
@@ -102,17 +107,18 @@ struct IncomingRequest {
     switch: Option<OnUpgrade>,
     /// Whether its connection is to be closed behind the answer.
     close: bool,
+    sites: Result<(), RequestFault>,
 }
 
 async fn serve_parts(
     core: Arc<Core>,
     connection: Arc<Connection>,
-    IncomingRequest { arrived, busy, parts, incoming, tunnel, switch, close }: IncomingRequest,
+    IncomingRequest { arrived, busy, parts, incoming, tunnel, switch, close, sites }: IncomingRequest,
 ) -> Result<Response<ResponseBody>, ClientGone> {
     let error_format = ErrorFormat::new(&parts, request_ids::given(connection.peer(), &parts.headers));
     let account = Account::begin(&core.backend, &connection, &parts, &error_format, arrived);
     let added = core.https.added(connection.peer(), &parts.headers);
-    if let Err(fault) = validate(&parts, &core.params.limits, names_protocol(&parts)) {
+    if let Err(fault) = validate(&parts, &core.params.limits, names_protocol(&parts)).and(sites) {
         core.telemetry.note_fault();
         let close = close | is_last(&connection, parts.version);
         let response = last_if(close, error_format.fault(fault, &core.pages).map(ResponseBody::text));

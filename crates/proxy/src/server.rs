@@ -46,7 +46,7 @@ use suimon_downstream::tls::Certificate;
 use suimon_downstream::watch::Watcher;
 use suimon_identity::keys::Keys;
 use suimon_model::PoolId;
-use suimon_params::{Params, SITES_MAX, Site};
+use suimon_params::{Params, SITES_MAX, Site, SiteMatch};
 use suimon_routes::MAIN_SITE;
 use suimon_upstream::{LoadReportCounts, Upstream, UpstreamNodeView};
 use tokio::net::TcpListener;
@@ -88,6 +88,7 @@ impl Server {
         }
         let certificate = params.listen.tls.as_ref().map(|tls| Certificate::load(tls, &params.sites));
         note("listen.tls.cert", certificate.transpose().map(drop).map_err(StartError::Tls));
+        note("site", site::check_tags(params));
         for (index, site) in params.all_sites().enumerate() {
             let prefix = index.checked_sub(1).map_or(String::new(), |index| format!("site[{index}]."));
             refused
@@ -153,7 +154,7 @@ impl Server {
             gateways.push(gateway);
             started.push(begun);
         }
-        let sites = Arc::new(Sites::new(gateways, &takes));
+        let sites = Arc::new(Sites::new(gateways, takes));
         let main = sites.main().core();
         let connections = Connections::new(connections_max, main.telemetry().connections_displaced());
         let (handover, handovers) = handovers(Listening {
@@ -161,6 +162,9 @@ impl Server {
             tls: tls.as_ref().map(|(listener, _)| Arc::downgrade(listener)),
             application: main.backend().upstream(PoolId(0)).clone(),
         });
+        if let Some((_, certificate)) = &tls {
+            sites.show(certificate);
+        }
         let watcher = common.watcher;
         Ok(Server { sites, begun: started, watcher, plain, tls, connections, handover, handovers })
     }
@@ -211,9 +215,14 @@ impl Server {
                 tracing::error!("client disconnects may be noticed late from now on: {error}");
             }
         });
+        // All at once: one that waits for its nodes keeps no other waiting.
+        let begin = |(gateway, begun): (&Arc<Gateway>, _)| {
+            tokio::spawn(RunningSite::begin(Arc::clone(gateway), begun))
+        };
+        let begins: Vec<_> = self.sites.all().zip(self.begun).map(begin).collect();
         let mut sites = Vec::new();
-        for (gateway, begun) in self.sites.all().zip(self.begun) {
-            sites.push(RunningSite::begin(gateway, begun).await);
+        for begin in begins {
+            sites.push(begin.await.expect("a site that cannot begin is a fault of ours"));
         }
 
         let mut accepting = JoinSet::new();
@@ -291,6 +300,11 @@ impl Observer {
             sites: Arc::clone(&self.sites),
         };
         self.sites.all().map(of).collect()
+    }
+
+    /// Returns what each site beside the main one takes, in their order.
+    pub fn takes(&self) -> Arc<Vec<SiteMatch>> {
+        self.sites.takes()
     }
 
     /// Returns the name of the site; `None`: it is the main one.

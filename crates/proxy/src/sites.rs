@@ -9,11 +9,12 @@ use bytes::Bytes;
 use http::header::{HOST, REFERER};
 use http::{HeaderMap, Request, Response, Uri};
 use hyper::body::Incoming;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use suimon_downstream::answer_body::ResponseBody;
 use suimon_downstream::connection::Connection;
 use suimon_downstream::host::Host;
 use suimon_downstream::service::{Rules, Service};
+use suimon_downstream::tls::Certificate;
 use suimon_message::validate::RequestFault;
 use suimon_params::{Params, SiteMatch};
 use suimon_routes::{MAIN_SITE, SiteTable, without_port};
@@ -25,12 +26,21 @@ pub(crate) struct Sites {
     /// The main one first.
     all: Vec<Arc<Gateway>>,
     table: ArcSwap<SiteTable>,
+    /// What the table is made of.
+    takes: ArcSwap<Vec<SiteMatch>>,
+    /// What the TLS listener shows, if there is one.
+    certificate: OnceLock<Arc<Certificate>>,
 }
 
 impl Sites {
     /// Returns these sites, the main one first. `takes`: what each of the others does.
-    pub(crate) fn new(all: Vec<Arc<Gateway>>, takes: &[SiteMatch]) -> Self {
-        Sites { all, table: ArcSwap::from_pointee(SiteTable::new(takes)) }
+    pub(crate) fn new(all: Vec<Arc<Gateway>>, takes: Vec<SiteMatch>) -> Self {
+        Sites {
+            all,
+            table: ArcSwap::from_pointee(SiteTable::new(&takes)),
+            takes: ArcSwap::from_pointee(takes),
+            certificate: OnceLock::new(),
+        }
     }
 
     /// Returns the main one.
@@ -45,44 +55,81 @@ impl Sites {
 
     /// Puts other settings in force at all sites, or at none: see [`Gateway::adopt`].
     pub(crate) fn adopt(&self, wanted: Params) -> Result<(), StartError> {
-        self.may_adopt(&wanted)?;
-        let mut takes = Vec::new();
-        for (gateway, site) in self.all.iter().skip(1).zip(&wanted.sites) {
-            takes.push(site.takes.clone());
-            gateway.adopt(site.params.clone().behind(&wanted))?;
+        self.check_sites(&wanted)?;
+        let takes: Vec<_> = wanted.sites.iter().map(|site| site.takes.clone()).collect();
+        let of_sites = wanted.sites.iter().map(|site| site.params.clone().behind(&wanted));
+        let mut all: Vec<_> = of_sites.collect();
+        all.insert(MAIN_SITE, Params { sites: Vec::new(), ..wanted });
+        let prepared = self.all().zip(all).map(|(gateway, params)| {
+            let site = params.site.clone();
+            gateway.prepare(params).map_err(|error| named(site.as_deref(), error))
+        });
+        // From here on nothing can fail.
+        let prepared = prepared.collect::<Result<Vec<_>, _>>()?;
+        self.all().zip(prepared).for_each(|(gateway, prepared)| gateway.adopt(prepared));
+        if let Some(certificate) = self.certificate.get() {
+            certificate.serve_hosts(&takes);
         }
-        self.main().adopt(Params { sites: Vec::new(), ..wanted })?;
         self.table.store(Arc::new(SiteTable::new(&takes)));
+        self.takes.store(Arc::new(takes));
         Ok(())
+    }
+
+    /// Returns what each site beside the main one takes.
+    pub(crate) fn takes(&self) -> Arc<Vec<SiteMatch>> {
+        self.takes.load_full()
+    }
+
+    /// Has a certificate chosen by the hosts that sites take, whatever they will be.
+    pub(crate) fn show(&self, certificate: &Arc<Certificate>) {
+        // There is one TLS listener.
+        let _ = self.certificate.set(Arc::clone(certificate));
     }
 
     /// Returns whether other settings could be put in force.
     pub(crate) fn may_adopt(&self, wanted: &Params) -> Result<(), StartError> {
-        let own: Vec<_> = self.all().skip(1).map(|gateway| gateway.core().params().site.clone()).collect();
-        if !own.iter().eq(wanted.sites.iter().map(|site| &site.params.site)) {
-            return Err(StartError::Params("other sites take a restart".to_owned()));
-        }
-        self.main().may_adopt(wanted)?;
-        let mut others = self.all.iter().skip(1).zip(&wanted.sites);
-        others.try_for_each(|(gateway, site)| {
-            let named = |error| StartError::Params(format!("site {}: {error}", site.name()));
-            gateway.may_adopt(&site.params).map_err(named)
+        self.check_sites(wanted)?;
+        self.all().zip(wanted.all_sites()).try_for_each(|(gateway, params)| {
+            gateway.may_adopt(params).map_err(|error| named(params.site.as_deref(), error))
         })
     }
 
-    /// Returns the site that a request is for.
-    fn site_of(&self, request: &Request<Incoming>) -> &Arc<Gateway> {
+    fn check_sites(&self, wanted: &Params) -> Result<(), StartError> {
+        let own: Vec<_> = self.all().skip(1).map(|gateway| gateway.core().params().site.clone()).collect();
+        if own.iter().eq(wanted.sites.iter().map(|site| &site.params.site)) {
+            return Ok(());
+        }
+        Err(StartError::Params("other sites take a restart".to_owned()))
+    }
+
+    /// Returns the site that a request is for; where that cannot be known, the main one and why.
+    fn site_of(&self, request: &Request<Incoming>) -> (&Arc<Gateway>, Result<(), RequestFault>) {
         if self.all.len() == 1 {
-            return self.main();
+            return (self.main(), Ok(()));
         }
         let table = self.table.load();
         let host = request.uri().authority().map(|authority| authority.as_str());
         let host = host.or_else(|| request.headers().get(HOST)?.to_str().ok());
         let path = request.uri().path();
+        if path.len() > self.main().core().params().limits.url_bytes {
+            // It is refused for that, and not read before.
+            return (self.main(), Ok(()));
+        }
         let is_beside = table.has_paths() && is_beside_the_page(path);
         let page = if is_beside { page_of(request.headers(), host) } else { None };
         let path = page.as_ref().map_or(path, Uri::path);
-        self.all.get(table.site_of(host, path)).unwrap_or(self.main())
+        match table.site_of(host, path) {
+            Some(site) => (self.all.get(site).unwrap_or(self.main()), Ok(())),
+            None => (self.main(), Err(RequestFault::AmbiguousPath)),
+        }
+    }
+}
+
+/// Returns an error with the name of the site that it is about.
+fn named(site: Option<&str>, error: StartError) -> StartError {
+    match site {
+        None => error,
+        Some(site) => StartError::Params(format!("site {site}: {error}")),
     }
 }
 
@@ -130,7 +177,7 @@ impl Service for Sites {
         connection: Arc<Connection>,
         request: Request<Incoming>,
     ) -> impl Future<Output = Result<Response<ResponseBody>, ClientGone>> + Send {
-        let core = self.site_of(&request).core();
-        serve(core, connection, request)
+        let (site, is_known) = self.site_of(&request);
+        serve(site.core(), is_known, connection, request)
     }
 }

@@ -5,10 +5,11 @@
 //! and both more than any host. A request that fits none is for the main site.
 //!
 //! Two sites may be parts of one application. Then a path that its server reads otherwise than it is
-//! written must not lead round a site's gate: a path is a site's as it is written, or as the most
-//! lenient server reads it, and case does not count.
+//! written must not lead round a site's gate, neither out of a site nor into one. So a path is looked at
+//! as every server may read it (decoded or not, with parameters or without, dot segments resolved or
+//! not), and one that is of different sites in different readings is of none.
 
-use crate::spelling::{Readings, segments};
+use crate::spelling::all_readings;
 use std::cmp::Reverse;
 
 /// The site of every request that fits no other.
@@ -29,8 +30,8 @@ pub struct SiteMatch {
 pub struct SiteTable {
     /// The most precise first.
     entries: Vec<Entry>,
-    /// Whether some site takes some paths only.
-    has_paths: bool,
+    /// Segments of the longest path.
+    depth: usize,
 }
 
 #[derive(Debug)]
@@ -60,8 +61,8 @@ impl SiteTable {
             }
         }
         entries.sort_by_key(|entry| Reverse((entry.host.precision(), entry.path.len())));
-        let has_paths = entries.iter().any(|entry| !entry.path.is_empty());
-        SiteTable { entries, has_paths }
+        let depth = entries.iter().map(|entry| entry.path.len()).max().unwrap_or(0);
+        SiteTable { entries, depth }
     }
 
     /// Returns whether there is the main site alone.
@@ -69,15 +70,25 @@ impl SiteTable {
         self.entries.is_empty()
     }
 
-    /// Returns the site of a request for `path`. `host` is as the request names it, maybe with a port.
-    pub fn site_of(&self, host: Option<&str>, path: &str) -> usize {
+    /// Returns the site of a request for `path`; `None`: one server would read it as one site's, and
+    /// another as another's. `host` is as the request names it, maybe with a port.
+    pub fn site_of(&self, host: Option<&str>, path: &str) -> Option<usize> {
         let host = host.map(without_port);
-        let mut readings = None;
-        let mut is_below = |prefix: &[String]| {
-            prefix.is_empty() || {
-                let path = readings.get_or_insert_with(|| Readings::of(path));
-                begins(path.written, prefix) || path.lenient.as_deref().is_some_and(|it| begins(it, prefix))
-            }
+        if self.depth == 0 {
+            return Some(self.site_of_reading(host, &[]));
+        }
+        let mut found = None;
+        let is_one = all_readings(path, self.depth, |segments| {
+            let site = self.site_of_reading(host, segments);
+            *found.get_or_insert(site) == site
+        });
+        found.filter(|_| is_one)
+    }
+
+    fn site_of_reading(&self, host: Option<&str>, segments: &[&str]) -> usize {
+        let is_below = |prefix: &[String]| {
+            prefix.len() <= segments.len()
+                && prefix.iter().zip(segments).all(|(own, segment)| segment.eq_ignore_ascii_case(own))
         };
         let fits = |entry: &&Entry| entry.host.matches(host) && is_below(&entry.path);
         self.entries.iter().find(fits).map_or(MAIN_SITE, |entry| entry.site)
@@ -85,7 +96,7 @@ impl SiteTable {
 
     /// Returns whether requests for one host may be for several sites.
     pub fn has_paths(&self) -> bool {
-        self.has_paths
+        self.depth > 0
     }
 }
 
@@ -130,13 +141,8 @@ fn patterns(hosts: &[String]) -> Vec<HostPattern> {
 
 fn prefixes(paths: &[String]) -> impl Iterator<Item = Vec<String>> {
     let all = paths.is_empty().then(Vec::new);
-    let of = |path: &String| segments(path).map(str::to_owned).collect();
+    let of = |path: &String| path.split('/').filter(|it| !it.is_empty()).map(str::to_owned).collect();
     all.into_iter().chain(paths.iter().map(of))
-}
-
-fn begins(path: &str, prefix: &[String]) -> bool {
-    let mut segments = segments(path);
-    prefix.iter().all(|own| segments.next().is_some_and(|segment| segment.eq_ignore_ascii_case(own)))
 }
 
 /// Returns a host without its port, without the brackets of an IPv6 address, and without the dot at its
@@ -185,42 +191,55 @@ mod tests {
             ("[2001:db8::1]:80", "/", 6),
             ("192.0.2.1:80", "/", 6),
         ] {
-            assert_eq!(table.site_of(Some(host), path), expected, "{host}{path}");
+            assert_eq!(table.site_of(Some(host), path), Some(expected), "{host}{path}");
         }
-        assert_eq!(table.site_of(None, "/tickets"), 4, "HTTP/1.0 names no host");
-        assert_eq!(table.site_of(None, "/"), MAIN_SITE);
+        assert_eq!(table.site_of(None, "/tickets"), Some(4), "HTTP/1.0 names no host");
+        assert_eq!(table.site_of(None, "/"), Some(MAIN_SITE));
         assert!(SiteTable::new(&[]).is_empty() && !table.is_empty());
     }
 
     #[test]
     fn no_spelling_leads_round_the_gate_of_a_path() {
-        let table = SiteTable::new(&[site(&[], &["/tickets"])]);
+        let table = SiteTable::new(&[site(&[], &["/tickets"]), site(&[], &["/a/b"])]);
+        let of = |path: &str| table.site_of(None, path);
+        for path in
+            ["/tickets", "//tickets//", "/TICKETS/%41", "/tickets;a=b/c", "/tickets/./x", "/tickets/a%2Fb"]
+        {
+            assert_eq!(of(path), Some(1), "{path}");
+        }
+        for path in
+            ["/", "/x/tickets", "/tickets-of-others", "/x/../y", "/caf%C3%A9", "/x%2Fy", "/a/c", "/x;y=z"]
+        {
+            assert_eq!(of(path), Some(MAIN_SITE), "{path}");
+        }
         for path in [
-            "/tickets",
-            "//tickets//",
             "/%74ickets/x",
             "/x/../tickets",
             "/x/%2e%2e/tickets",
             "/x%2f..%2ftickets",
             "/x\\..\\tickets",
             "/%2574ickets",
-            "/TICKETS",
-            "/tickets;a=b/c",
             "/./tickets",
             "/tickets/../x",
+            "/tickets/..;/y",
+            "/%74ickets/..;/y",
+            "/%74ickets/buy.php/%252e%252e/%252e%252e/y",
+            "/./tickets/buy.php/..;/..;/y",
+            "/x//../tickets",
+            "/a/../tickets",
+            "/a/b/..",
+            "/x;/../tickets",
+            "/tickets%00/../x",
         ] {
-            assert_eq!(table.site_of(None, path), 1, "{path}");
-        }
-        for path in ["/", "/x/tickets", "/tickets-of-others", "/x/../y"] {
-            assert_eq!(table.site_of(None, path), MAIN_SITE, "{path}");
+            assert_eq!(of(path), None, "{path}");
         }
     }
 
     proptest! {
         #[test]
-        fn whatever_is_asked_for_some_site_takes_it(host in "\\PC{0,40}", path in "/\\PC{0,40}") {
+        fn whatever_is_asked_for_is_some_sites_or_nobodys(host in "\\PC{0,40}", path in "/\\PC{0,40}") {
             let table = SiteTable::new(&[site(&["*.a"], &["/b"]), site(&["ä.a"], &[])]);
-            prop_assert!(table.site_of(Some(&host), &path) <= 2);
+            prop_assert!(table.site_of(Some(&host), &path).is_none_or(|site| site <= 2));
         }
     }
 }

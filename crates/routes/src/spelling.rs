@@ -141,6 +141,52 @@ pub(crate) fn as_read_leniently(path: &str) -> String {
     without_dot_segments(&text.split(['?', '#', '\0']).next().unwrap_or_default().replace('\\', "/"))
 }
 
+/// Calls `look` with the first `depth` segments of every way in which some server may read a path, until
+/// it returns false. Returns what it returned last.
+///
+/// Servers differ on how often they decode, whether what follows a `;` is a parameter, whether empty
+/// segments count, and whether they resolve dot segments at all; what is behind an encoded `?`, `#` or
+/// NUL, some cut off.
+pub(crate) fn all_readings(path: &str, depth: usize, mut look: impl FnMut(&[&str]) -> bool) -> bool {
+    if !path.contains(['%', ';', '\\']) && !path.contains("/.") {
+        let segments: Vec<&str> = path.split('/').filter(|it| !it.is_empty()).take(depth).collect();
+        return look(&segments);
+    }
+    let mut text = path.to_owned();
+    for decoded_times in 0..=DECODED_MAX {
+        if decoded_times > 0 {
+            if !text.contains('%') {
+                break;
+            }
+            text = String::from_utf8_lossy(&decoded(&text).0).into_owned();
+        }
+        let whole = text.replace('\\', "/");
+        let cut = whole.split(['?', '#', '\0']).next().unwrap_or_default();
+        for text in [text.as_str(), &whole, cut] {
+            for flags in 0..8_u8 {
+                let [cuts_parameters, keeps_empty, resolves] = [flags & 1 > 0, flags & 2 > 0, flags & 4 > 0];
+                let mut kept: Vec<&str> = Vec::new();
+                for segment in text.split('/').skip(1) {
+                    let bare = segment.split(';').next().unwrap_or_default();
+                    match if cuts_parameters { bare } else { segment } {
+                        "" if !keeps_empty => {}
+                        "." if resolves => {}
+                        ".." if resolves => _ = kept.pop(),
+                        // What has parameters is nothing else to who does not know them, or not there.
+                        _ => kept.push(bare),
+                    }
+                }
+                // Servers that count empty segments find nothing below them.
+                let first: Vec<&str> = kept.into_iter().filter(|it| !it.is_empty()).take(depth).collect();
+                if !look(&first) {
+                    return false;
+                }
+            }
+        }
+    }
+    true
+}
+
 /// Returns the non-empty segments of a path, without parameters such as `;jsessionid=…`.
 pub(crate) fn segments(path: &str) -> impl Iterator<Item = &str> {
     let plain = path.split('/').map(|segment| segment.split(';').next().unwrap_or_default());

@@ -6,6 +6,10 @@ use crate::faults::Faults;
 use crate::read::{self, Sections};
 use crate::schema::{SITE, own_table};
 use crate::state_path::{StatePath, kept};
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use suimon_params::kubernetes::OrdersParams;
+use suimon_params::nodes::{NodesParams, ProviderParams};
 use suimon_params::{Params, Site, SiteCertificate, SiteMatch};
 use toml::Table;
 
@@ -64,6 +68,10 @@ pub(crate) fn sites(
             let wanted = "name hosts, paths or both; what no site takes is for the main one";
             faults.missing(format!("{path}.hosts"), wanted);
         }
+        for (place, text) in takes.paths.iter().enumerate().filter(|(_, text)| !is_plain(text)) {
+            let allowed = "a path as people write it, such as \"/tickets\": all below it is taken, too; without a query, *, %, ;, \\ and dots as segments";
+            faults.value(format!("{path}.paths[{place}]"), format!("{text:?}"), allowed);
+        }
         let state = SiteState {
             waiting_room: kept(of_site.once("waiting_room").given_path("state")),
             learned: kept(of_site.once("learned").given_path("state")),
@@ -84,10 +92,15 @@ pub(crate) fn sites(
             faults
                 .missing(wanted, format!("{path}.cert is for clients that ask for one of the hosts by TLS"));
         }
-        let params = Params { site: Some(name.to_owned()), ..params }.behind(main);
+        let mut params = Params { site: Some(name.to_owned()), ..params }.behind(main);
+        if takes.hosts.is_empty() && !own.contains_key("https") {
+            // Its hosts are the main site's, and browsers hold what is said there for the whole host.
+            params.https = main.https.clone();
+        }
         sites.push((Site { takes, certificate, params }, state));
     }
     refuse_same(&sites, faults);
+    refuse_shared(main, &sites, faults);
     sites
 }
 
@@ -112,7 +125,10 @@ fn refuse_foreign(own: &Table, faults: &mut Faults) {
 fn refuse_same(sites: &[(Site, SiteState)], faults: &mut Faults) {
     for (index, (site, _)) in sites.iter().enumerate() {
         for (earlier, (other, _)) in sites[..index].iter().enumerate() {
-            let any = |texts: &[String]| if texts.is_empty() { vec![String::new()] } else { texts.to_vec() };
+            let any = |texts: &[String]| match texts {
+                [] => vec![String::new()],
+                texts => texts.iter().map(|text| text.trim_end_matches('/').to_owned()).collect(),
+            };
             let both = |one: &[String], other: &[String]| {
                 let alike = |text: &String| any(other).iter().any(|it| it.eq_ignore_ascii_case(text));
                 any(one).into_iter().find(alike)
@@ -126,6 +142,50 @@ fn refuse_same(sites: &[(Site, SiteState)], faults: &mut Faults) {
             }
         }
     }
+}
+
+/// Notes what is one for the whole process, and two sites want.
+fn refuse_shared(main: &Params, sites: &[(Site, SiteState)], faults: &mut Faults) {
+    let mut taken: Vec<(String, String)> = Vec::new();
+    let all = std::iter::once((String::new(), main));
+    let of_sites = sites.iter().enumerate();
+    let of_sites = of_sites.map(|(index, (site, _))| (format!("{SITE}[{index}]."), &site.params));
+    for (prefix, params) in all.chain(of_sites) {
+        let workers = params.upstreams().filter_map(|upstream| upstream.workers.as_ref());
+        let names = workers.map(|workers| workers.pool.name.to_string()).collect::<BTreeSet<_>>();
+        let pools = names.into_iter().map(|name| ("pool.name", format!("{name:?}")));
+        let keda = params.nodes.as_ref().and_then(keda_address);
+        let keda = keda.map(|address| ("nodes.keda.listen", format!("\"{address}\"")));
+        for (key, value) in pools.chain(keda) {
+            let of = |(_, other): &&(String, String)| *other == format!("{key} {value}");
+            match taken.iter().find(of) {
+                Some((other, _)) => {
+                    let allowed = format!("unlike {other}{key}, as both are in one process");
+                    faults.value(format!("{prefix}{key}"), value, allowed);
+                }
+                None => taken.push((prefix.clone(), format!("{key} {value}"))),
+            }
+        }
+    }
+}
+
+/// Returns where KEDA asks for the number of nodes.
+fn keda_address(nodes: &NodesParams) -> Option<SocketAddr> {
+    match &nodes.provider {
+        ProviderParams::Kubernetes(params) => match &params.orders {
+            OrdersParams::Keda(keda) => Some(keda.listen),
+            OrdersParams::Scale(_) => None,
+        },
+        _ => None,
+    }
+}
+
+/// Returns whether all servers read a path as it is written.
+fn is_plain(path: &str) -> bool {
+    let is_dots = |segment: &str| matches!(segment, "." | "..");
+    !path.contains(['?', '#', '*', '%', ';', '\\'])
+        && !path.trim_end_matches('/').contains("//")
+        && !path.split('/').any(is_dots)
 }
 
 #[cfg(test)]
@@ -188,6 +248,19 @@ body_bytes = 1000
             ("[[site]]\nname = \"tickets\"\npaths = [\"/x\"]", "site[1].name = \"tickets\": must be unlike"),
             ("[[site]]\nname = \"main\"\npaths = [\"/x\"]", "site[1].name = \"main\": must be unlike"),
             ("[[site]]\nname = \"b\"", "site[1].hosts is missing: name hosts"),
+            (
+                "[[site]]\nname = \"b\"\npaths = [\"/b/*\"]",
+                "site[1].paths[0] = \"/b/*\": must be a path as people write it",
+            ),
+            (
+                "[[site]]\nname = \"b\"\npaths = [\"/b\"]\n[[site]]\nname = \"c\"\npaths = [\"/b/\"]",
+                "site[2].hosts: /b at any host is site[1]'s already",
+            ),
+            (
+                "[[site]]\nname = \"b\"\npaths = [\"/b\"]\n[[site.pool]]\nname = \"app\"\ncommand = [\"/b\"]\n\
+                 [[site]]\nname = \"c\"\npaths = [\"/c\"]\n[[site.pool]]\nname = \"app\"\ncommand = [\"/b\"]",
+                "site[2].pool.name = \"app\": must be unlike site[1].pool.name",
+            ),
             (
                 "[[site]]\nname = \"b\"\nhosts = [\"TICKETS.example\"]",
                 "site[1].hosts: all paths at TICKETS.example is site[0]'s already",

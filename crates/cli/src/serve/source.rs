@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use suimon_admin::{Config, ConfigAnswer, ConfigState, Site, Source};
-use suimon_params::{Params, SiteMatch};
+use suimon_params::SiteMatch;
 use suimon_proxy::{LearnedView, LineCommand, LineError, LineReport, Observer, View};
 use suimon_proxy::{LoadReportCounts, UpstreamNodeView};
 use suimon_proxy::{NodesReport, PoolCommand, PoolError, PoolReport};
@@ -22,15 +22,16 @@ pub(super) struct Gateway {
     pub(super) told: Arc<Told>,
 }
 
-/// Returns all sites of the gateway, whose settings these are, as the admin listener sees them; `main` is
-/// the first.
-pub(super) fn sites(main: &Gateway, params: &Params) -> Vec<Site> {
-    let serves = std::iter::once(Vec::new()).chain(params.sites.iter().map(|site| places(&site.takes)));
-    let of = |(observer, serves): (Observer, Vec<String>)| {
+/// Returns all sites of the gateway as the admin listener sees them; `main` is the first.
+pub(super) fn sites(main: &Gateway) -> Vec<Site> {
+    let of = |(index, observer): (usize, Observer)| {
         let name = observer.site().unwrap_or(MAIN_SITE.to_owned());
+        let looks = observer.clone();
+        let takes = move || index.checked_sub(1).and_then(|index| looks.takes().get(index).map(places));
+        let serves = Arc::new(move || takes().unwrap_or_default());
         Site { name, serves, source: Arc::new(Gateway { observer, ..main.clone() }) }
     };
-    main.observer.sites().into_iter().zip(serves).map(of).collect()
+    main.observer.sites().into_iter().enumerate().map(of).collect()
 }
 
 /// Returns what a site takes, as people write it.

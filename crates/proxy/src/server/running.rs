@@ -35,24 +35,24 @@ pub(super) struct RunningSite {
 impl RunningSite {
     /// Begins all that goes on beside requests. Returns once whoever comes first finds nodes and a
     /// share, as far as there are any.
-    pub(super) async fn begin(gateway: &Arc<Gateway>, begun: StartedWith) -> Self {
+    pub(super) async fn begin(gateway: Arc<Gateway>, begun: StartedWith) -> Self {
         let core = gateway.core();
         let backend = Arc::clone(core.backend());
         let mut background = JoinSet::new();
         let keeper = Arc::clone(&backend.keeper);
         background.spawn(async move { keeper.tick().await });
         gateway.own_overrides();
-        let tended = Arc::clone(gateway);
+        let tended = Arc::clone(&gateway);
         background.spawn(async move { tended.tend_overrides().await });
         let waited_for = Arc::clone(&backend);
         background.spawn(async move { waited_for.make_room().await });
-        let lines = LineStore::new(gateway);
+        let lines = LineStore::new(&gateway);
         let (stop_sharing, stopped) = watch::channel(false);
         let sharing = share(&backend, core.params().sharing.as_ref(), stopped).await;
         let learned_workers = LearnedWorkers::of(&begun, core.params());
         let learned = LearnedStore::new(&core, begun, learned_workers.clone());
         let keeping = Keeping::begin(lines, learned);
-        watch_nodes(gateway, &mut background);
+        watch_nodes(&gateway, &mut background);
 
         let (end_upstreams, ended) = watch::channel(());
         let mut upstreams = JoinSet::new();
@@ -78,7 +78,6 @@ impl RunningSite {
             let end = async move { _ = ended.changed().await };
             upstreams.spawn(async move { nodes::keep(backend, params, provider, end).await });
         }
-        let gateway = Arc::clone(gateway);
         RunningSite { gateway, backend, keeping, background, sharing, stop_sharing, upstreams, end_upstreams }
     }
 

@@ -101,6 +101,24 @@ pub(super) fn check(params: &Params) -> Vec<(&'static str, StartError)> {
     refused
 }
 
+/// Notes two kinds of session, of whatever sites, whose cookies would have the same name.
+pub(super) fn check_tags(params: &Params) -> Result<(), StartError> {
+    let mut taken: Vec<([u8; 2], String)> = Vec::new();
+    for params in params.all_sites() {
+        let tags = leases(Keys::fresh().map_err(StartError::Keys)?, params)?.tags();
+        for (tag, kind) in tags.into_iter().zip(&params.sessions.kinds) {
+            let name = format!("{}/{}", params.site.as_deref().unwrap_or("main"), kind.name);
+            if let Some((_, other)) = taken.iter().find(|(other, _)| *other == tag) {
+                return Err(StartError::Params(format!(
+                    "session kinds {other:?} and {name:?} cannot be told apart in cookies; rename one"
+                )));
+            }
+            taken.push((tag, name));
+        }
+    }
+    Ok(())
+}
+
 /// A site that is made, but has taken nothing that another process may have: no socket and no file of
 /// state beside that of its lines.
 #[derive(Debug)]

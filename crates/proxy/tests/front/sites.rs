@@ -2,7 +2,8 @@
 
 use crate::passage::{certificate, tls_as};
 use crate::support::{
-    App, Gateway, app, ask_over, collected, connect, gateway, params, request, soon, until,
+    ASK_EVERY, App, Gateway, app, ask_over, asked_until, collected, connect, gateway, params, request, soon,
+    until,
 };
 use crate::waiting_room::{HTML, room};
 use bytes::Bytes;
@@ -104,10 +105,15 @@ async fn sites_of_one_host_are_told_apart_by_paths_however_they_are_spelled() {
     params.sites = vec![site("tickets", &[], &["/tickets"], room(tickets.address))];
     let gateway = gateway(params);
     let begun = || (shop.state.begun.load(SeqCst), tickets.state.begun.load(SeqCst));
-    for (path, expected) in
-        [("/page", (1, 0)), ("/tickets/page", (1, 1)), ("/%74ickets", (1, 2)), ("/x/../tickets", (1, 3))]
-    {
-        assert!(gateway.ask(get_at(SHOP, path, &[])).await.status < 500, "{path}");
+    for (path, status, expected) in [
+        ("/page", 200, (1, 0)),
+        ("/tickets/page", 200, (1, 1)),
+        ("//Tickets;a=b/page", 200, (1, 2)),
+        ("/%74ickets", 400, (1, 2)),
+        ("/x/../tickets", 400, (1, 2)),
+        ("/tickets/..;/page", 400, (1, 2)),
+    ] {
+        assert_eq!(gateway.ask(get_at(SHOP, path, &[])).await.status, status, "{path}");
         assert_eq!(begun(), expected, "{path}");
     }
     // The addresses beside the waiting page are those of the page that asks for them.
@@ -152,17 +158,23 @@ async fn each_site_shows_its_own_certificate() {
     let (of_shop, of_tickets) = (certificate("a"), certificate(TICKETS));
     params.listen.tls = Some(of_shop.listen());
     params.sites[0].certificate = Some(SiteCertificate { cert: of_tickets.cert(), key: of_tickets.key() });
-    let gateway = gateway(params);
+    let mut elsewhere = params.clone();
+    elsewhere.sites[0].takes.hosts = vec!["elsewhere.example".to_owned()];
+    let gateway = gateway(elsewhere);
     let address = gateway.tls.unwrap();
-    for (files, name, is_shown) in [
-        (&of_tickets, TICKETS, true),
-        (&of_shop, "a", true),
-        (&of_shop, TICKETS, false),
-        (&of_tickets, "a", false),
-    ] {
-        let shown = tls_as(name, connect(address).await, files, &[b"http/1.1"]).await;
-        assert_eq!(shown.is_ok(), is_shown, "{name}");
-    }
+    let shows = async |name, files| tls_as(name, connect(address).await, files, &[b"http/1.1"]).await.is_ok();
+    assert!(!shows(TICKETS, &of_tickets).await);
+    gateway.observer.adopt(params).unwrap();
+    assert!(shows(TICKETS, &of_tickets).await && shows("a", &of_shop).await, "by the hosts that are adopted");
+    assert!(!shows(TICKETS, &of_shop).await && !shows("a", &of_tickets).await);
+
+    // A broken certificate of one keeps no other from being renewed.
+    std::fs::write(of_tickets.cert(), "half a certifica").unwrap();
+    of_shop.renew("new.example");
+    asked_until("the shop's is renewed", ASK_EVERY, async || {
+        shows("new.example", &of_shop).await.then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
