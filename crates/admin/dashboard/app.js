@@ -12,8 +12,9 @@ const SAMPLES_MAX = 1500;
 /// The shortest time that a chart shows, seconds, and how far above all others a soft series may rise.
 const SPAN_MIN_S = 120;
 const SOFT_MAX = 2;
-/// Other sites in trouble that are named at once, and the shortest time between two readings of what changes all the time.
+/// Other sites in trouble that are named at once, hosts that a site is said to serve, and the shortest time between two readings of what changes all the time.
 const ELSEWHERE_SHOWN = 6;
+const SERVES_SHOWN = 3;
 const SPEAK_EVERY_MS = 15_000;
 /// The site that the page is asked about.
 const SITE = new URLSearchParams(location.search).get("site");
@@ -214,6 +215,7 @@ function speaks(box, { situation }) {
 /// Returns the path with the site that the page is about.
 const ofSite = (path) => (SITE == null ? path : `${path}${path.includes("?") ? "&" : "?"}site=${encodeURIComponent(SITE)}`);
 const linkTo = (name) => `?site=${encodeURIComponent(name)}`;
+const served = (serves, most) => (serves.length === 0 ? "serves what no other site takes" : `serves ${serves.slice(0, most).join(", ")}${serves.length > most ? ", …" : ""}`);
 const words = (situation) => situation.replaceAll("_", " ");
 
 /// Shows all sites, where there are several, with the one named `shown` as the present one.
@@ -225,15 +227,16 @@ function drawSites(shown) {
   each($("sites").firstElementChild, sites, (it) => it.name, make, (element, { name, verdict, waiting, serves }) => {
     const link = element.firstChild;
     link.dataset.level = verdict.level;
-    link.title = serves.length > 0 ? `serves ${serves.join(", ")}` : "serves what no other site takes";
+    link.title = served(serves, Infinity);
     if (name === shown) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
     say(link.lastChild, `${words(verdict.situation)}${waiting > 0 ? `, ${number(waiting)} wait` : ""}`);
   });
+  const present = sites.find((it) => it.name === shown);
   const sum = (of) => number(sites.reduce((all, it) => all + of(it), 0));
   const levels = ["critical", "warning", "busy", "ok"].map((level) => [level, sites.filter((it) => it.verdict.level === level).length]);
   const counts = levels.filter(([, count]) => count > 0).map(([level, count]) => `${count} ${level}`).join(", ");
-  say($("sites-sum"), `${sites.length} sites: ${counts} · ${sum((it) => it.waiting)} wait · ${sum((it) => it.in_flight)} requests in flight`);
+  say($("sites-sum"), `${sites.length} sites: ${counts} · ${sum((it) => it.waiting)} wait · ${sum((it) => it.in_flight)} requests in flight${present ? ` · ${shown} ${served(present.serves, SERVES_SHOWN)}` : ""}`);
 
   // Whoever looks at one site is told where another one needs somebody.
   const troubled = ["critical", "warning"].flatMap((level) => sites.filter((it) => it.name !== shown && it.verdict.level === level));

@@ -2,10 +2,12 @@
 //
 // Each site has a tiny application of its own. Nothing is waited for but conditions. Pictures of what is shown are left in FOLDER.
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { opened, started, until } from "./gateway.mjs";
 
 const [, , suimon, folder] = process.argv;
@@ -51,8 +53,8 @@ const api = async (path) => (await fetch(admin + path)).json();
 const visit = async (path) => assert.equal((await fetch(origin + path, { headers: { Accept: "text/html" } })).status, 200);
 
 // The main site, and a chooser of all: each with a word beside its sign.
-await visit("/items");
-await visit("/tickets/seats");
+// By its first request a route is found, and the second is its own.
+for (const path of ["/items", "/tickets/seats", "/items", "/tickets/seats"]) await visit(path);
 await page.goto(admin);
 await shows("#live", "live");
 await page.waitForFunction(() => document.querySelectorAll("#sites a").length === 2 && !document.querySelector("#sites").hidden);
@@ -61,6 +63,7 @@ assert.equal(await text("#site"), "Suimon · main");
 assert.match(await page.title(), / · main · 127/);
 await shows("#sites", "open");
 await shows("#sites-sum", "2 sites: 2 ok");
+await shows("#sites-sum", "main serves what no other site takes");
 assert.equal(await page.$$eval("#elsewhere p", (all) => all.length), 0);
 await shows("#routes", "GET /items");
 assert.ok(!(await text("#routes")).includes("seats"), "that is another site's");
@@ -76,6 +79,7 @@ assert.ok(!(await text("#routes")).includes("GET /items"));
 await page.waitForFunction(() => document.querySelector("#sites [aria-current=page] b")?.textContent === "tickets");
 assert.match(await page.title(), / · tickets · 127/);
 await shows("#what-if", "--site tickets");
+await shows("#sites-sum", "tickets serves ");
 await until("the verdict is its own", async () => (await text("#sentence")) === (await api("/api/state?site=tickets")).verdict.sentence);
 await picture("other");
 
@@ -88,6 +92,17 @@ await page.click("#confirm-yes");
 await shows("#overrides", "open");
 assert.equal((await api("/api/override?site=tickets")).overrides.length, 1);
 assert.equal((await api("/api/override")).overrides.length, 0);
+
+// The command line says the same.
+const said = async (...command) => (await promisify(execFile)(suimon, [...command, "--admin", admin])).stdout;
+const overview = await said("status");
+assert.match(overview, /^Sites\n  main +OPEN: .*\n  tickets +OPEN: .*\n  below: main; .*--site tickets.*\n\nsuimon .*, site main, /);
+assert.ok(overview.includes("GET /items") && !overview.includes("GET /tickets/seats"), overview);
+assert.match(await said("status", "--site", "tickets"), /^suimon .*, site tickets, [^]*GET \/tickets\/seats/);
+assert.match(await said("waiting-room", "pause", "--site", "tickets"), /^Site tickets\n[^]*paused/);
+assert.match(await said("waiting-room", "status"), /^Site main\n[^]*moving/);
+await shows("#situation", "paused");
+await said("waiting-room", "resume", "--site", "tickets");
 
 // Whoever looks at one site is told that another one is in trouble; title and icon stay those of the site that is looked at.
 await page.goto(`${admin}/?site=main`);
