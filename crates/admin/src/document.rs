@@ -31,7 +31,7 @@ label of a route is its method and path template; `other` are all requests witho
 own, `ungated` those that need no slot.
 
 Where one gateway serves several sites, every number of a site has its name in the label `site`, beside
-the labels below. Those of the process and of the listeners have none: GATEWAY_NUMBERS.
+the labels below. Those of the gateway have none: GATEWAY_NUMBERS.
 
 | metric | type | unit | labels | meaning |
 |---|---|---|---|---|

@@ -77,8 +77,6 @@ fn whole(out: &mut Exposition, view: &View, is_main: bool) {
             (names::CONNECTIONS_OPEN, view.connections_open as f64),
             (names::CONNECTIONS, view.connections as f64),
             (names::CONNECTIONS_DISPLACED, view.connections_displaced as f64),
-            (names::BUFFERED, view.buffered_bytes as f64),
-            (names::SPOOLED, view.spooled_bytes as f64),
         ] {
             out.gateway_family(metric).value(&[], count);
         }
@@ -87,6 +85,11 @@ fn whole(out: &mut Exposition, view: &View, is_main: bool) {
     let mut disconnects = out.family(names::DISCONNECTS);
     disconnects.value(&[("phase", "waiting")], view.disconnects_waiting as f64);
     disconnects.value(&[("phase", "upstream")], view.disconnects_upstream as f64);
+    if is_main {
+        // All sites share the room that there is for them.
+        out.gateway_family(names::BUFFERED).value(&[], view.buffered_bytes as f64);
+        out.gateway_family(names::SPOOLED).value(&[], view.spooled_bytes as f64);
+    }
     out.single(names::HELD, sums::held(view) as f64);
     out.single(names::QUEUED, sums::queued(view) as f64);
     out.single(names::IN_FLIGHT, view.gate.in_flight as f64);
