@@ -14,7 +14,6 @@ fn the_dashboard_shows_what_is_so_in_a_real_browser() {
 }
 
 #[test]
-#[ignore = "until a file of settings may have [[site]]"]
 fn the_dashboard_tells_sites_apart_in_a_real_browser() {
     play("sites.mjs");
 }
