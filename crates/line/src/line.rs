@@ -18,12 +18,6 @@ const AHEAD_MIN: f64 = 3.0;
 /// Time between the page's announcement of the turn and its request to enter: time to hear it and
 /// to say "not yet".
 pub const ENTERING: Duration = Duration::from_secs(5);
-/// After a restart, visitors who come back first wait this long for those before them, who were at
-/// the gate or on the way and lost their connection for a moment.
-const GATHERS: Duration = Duration::from_secs(5);
-/// The same after a takeover: those who were at the gate are told to ask again at once, and nobody on the
-/// way notices anything.
-const GATHERS_TAKEN_OVER: Duration = Duration::from_secs(1);
 /// Those called are to be held at the gate for this share of the longest time, on average: were it
 /// more, some would be sent away and overtaken before they are back.
 const HELD_SHARE: f64 = 0.5;
@@ -276,42 +270,6 @@ impl Line {
             check_in_span_ends: now + CHECK_IN_SPAN,
             gathers_until: now,
             shared: None,
-        }
-    }
-
-    /// Returns a line that goes on where another ended. `skipped`: numbers that may have been drawn
-    /// since `saved` was written. They are not drawn again, and belong to nobody: a visitor who
-    /// holds one all the same is present there with the first poll.
-    ///
-    /// Visitors who were present are taken to be present until this period ends without a poll of
-    /// theirs; those who had just drawn, for some seconds.
-    pub fn resume(params: Params, now: Instant, saved: &SavedLine, skipped: u64) -> Self {
-        let mut line = Line::new(params, now);
-        line.state = saved.state;
-        line.gathers_until = now + GATHERS;
-        (line.lots, line.lotteries) = (saved.lots, saved.lotteries.clone());
-        line.estimate = Estimate::with_leaving(saved.leaving_per_second);
-        for (lane, saved) in line.lanes.iter_mut().zip(&saved.lanes) {
-            lane.go_on(now, skipped, saved);
-        }
-        line
-    }
-
-    /// Takes note that this process has taken over from one that answered until now: nobody is long in
-    /// coming back.
-    #[must_use]
-    pub fn taken_over(self, now: Instant) -> Self {
-        Line { gathers_until: now + GATHERS_TAKEN_OVER, ..self }
-    }
-
-    /// Returns what must survive a restart.
-    pub fn saved(&self) -> SavedLine {
-        SavedLine {
-            lanes: self.lanes.each_ref().map(Numbers::reached),
-            leaving_per_second: self.estimate.leaving(),
-            lots: self.lots,
-            lotteries: self.lotteries.clone(),
-            state: self.state,
         }
     }
 
@@ -582,14 +540,6 @@ impl Line {
         self.state == LineStatus::Moving && !self.away
     }
 
-    /// Returns whether the visitor who stands there in their lane lets those go first who stand
-    /// before them and are not back yet after a restart.
-    pub fn gathers(&self, now: Instant, (lane, rank): (Lane, u64)) -> bool {
-        let numbers = &self.lanes[lane.index()];
-        let back = || numbers.presence.checked_in(numbers.presence.first(), rank);
-        now < self.gathers_until && numbers.expected_before(rank) > back()
-    }
-
     /// Returns how many of those called before `position` in its lane are at the gate or expected
     /// there.
     pub fn expected_before(&self, position: Position) -> u64 {
@@ -716,6 +666,7 @@ fn spread(number: u64) -> f64 {
     (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as f64 / f64::from(1 << 24)
 }
 
+mod restart;
 mod shared;
 #[cfg(test)]
 mod tests;
