@@ -56,7 +56,8 @@ impl Bench {
         self.now += EVERY;
         let node = self.in_flight.pop_front().expect("as many begin as end");
         self.fleet.handle_answer(self.now, node);
-        let served = Served { route: RouteId(0), took: Duration::from_millis(20), is_good: true };
+        let served =
+            Served { route: RouteId(0), took: Duration::from_millis(20), is_good: true, is_bound: false };
         self.fleet.handle_served(self.now, node, &served);
         self.fleet.handle_release(self.now, node);
         if self.turn.is_multiple_of(REPORTED_EVERY) {

@@ -120,6 +120,11 @@ pub enum PickReason {
 }
 
 impl PickReason {
+    /// Returns whether no other node would have done, as long as this one is up.
+    pub fn is_bound(self) -> bool {
+        matches!(self, PickReason::SameConnection | PickReason::SameSession)
+    }
+
     /// Every reason there is.
     pub const ALL: &[PickReason] = &[
         PickReason::OnlyOne,
@@ -156,6 +161,8 @@ pub struct Served {
     pub took: Duration,
     /// Whether it was answered without a fault of the node.
     pub is_good: bool,
+    /// Whether the node was bound to have it, by its session or its connection: its client has chosen.
+    pub is_bound: bool,
 }
 
 /// What a node can be used for.

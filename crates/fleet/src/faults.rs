@@ -15,11 +15,14 @@
 //! A fault counts if another node has answered the same route well within ten seconds before, and of the nodes
 //! that have answered anything in that time more did so well than not. So a page that is broken, and an
 //! application that is, leave no node out. One that comes back is left out again by its first fault that counts.
+//! And the node must have been chosen freely: else a client whose session is bound to it could have it left out,
+//! with all sessions there, by what it asks for, or because its own session is broken.
 //!
 //! *Signals*: outcomes of requests, by node and route. *Units*: natural logarithms of probabilities. *Limits*:
 //! f is 1/100 at least, so that `after` faults in a row are the fewest. *Source*: the sequential test of
 //! Wald (1945), one-sided.
 
+use crate::Served;
 use suimon_model::real::ln;
 use suimon_model::{Duration, Instant, RouteId};
 
@@ -62,11 +65,12 @@ impl Faults {
     }
 
     /// Folds in an answer, and returns whether it was a fault that counts.
-    pub(crate) fn handle_served(&mut self, now: Instant, node: usize, route: RouteId, is_good: bool) -> bool {
+    pub(crate) fn handle_served(&mut self, now: Instant, node: usize, served: &Served) -> bool {
         if node >= self.nodes.len() {
             return false;
         }
-        let counts = !is_good && self.counts(now, node, route);
+        let Served { route, is_good, is_bound, .. } = *served;
+        let counts = !is_good && !is_bound && self.counts(now, node, route);
         let chance = self.chance(node);
         let state = &mut self.nodes[node];
         state.part += (f64::from(u8::from(!is_good)) - state.part) / NODE_REQUESTS;
@@ -136,6 +140,10 @@ mod tests {
 
     const AFTER: u32 = 5;
 
+    fn served(route: u32, is_good: bool) -> Served {
+        Served { route: RouteId(route), took: Duration::from_millis(1), is_good, is_bound: false }
+    }
+
     fn at(millis: u64) -> Instant {
         Instant::ORIGIN + Duration::from_millis(millis)
     }
@@ -149,13 +157,13 @@ mod tests {
     #[test]
     fn faults_that_nobody_else_has_are_enough_at_once() {
         let mut faults = faults(2);
-        faults.handle_served(at(0), 1, RouteId(0), true);
+        faults.handle_served(at(0), 1, &served(0, true));
         for number in 1..=AFTER {
             assert!(!faults.has_failed(0, AFTER), "{number}");
-            assert!(faults.handle_served(at(number.into()), 0, RouteId(0), false));
+            assert!(faults.handle_served(at(number.into()), 0, &served(0, false)));
         }
         assert!(faults.has_failed(0, AFTER) && !faults.has_failed(0, 0) && !faults.has_failed(1, AFTER));
-        faults.handle_served(at(9), 0, RouteId(0), true);
+        faults.handle_served(at(9), 0, &served(0, true));
         assert!(!faults.has_failed(0, AFTER), "a good answer forgives them");
     }
 
@@ -163,16 +171,26 @@ mod tests {
     fn faults_of_a_page_that_nobody_answers_well_do_not_count() {
         let mut faults = faults(3);
         for number in 0..200 {
-            faults.handle_served(at(number), 1, RouteId(0), true);
-            assert!(!faults.handle_served(at(number), 0, RouteId(1), false));
+            faults.handle_served(at(number), 1, &served(0, true));
+            assert!(!faults.handle_served(at(number), 0, &served(1, false)));
+        }
+    }
+
+    #[test]
+    fn faults_that_a_client_brings_to_the_node_of_its_session_do_not_count() {
+        let mut faults = faults(2);
+        faults.handle_served(at(0), 1, &served(0, true));
+        for number in 1..50 {
+            let bound = Served { is_bound: true, ..served(0, false) };
+            assert!(!faults.handle_served(at(number), 0, &bound) && !faults.has_failed(0, AFTER));
         }
     }
 
     #[test]
     fn what_was_answered_long_ago_tells_nothing() {
         let mut faults = faults(2);
-        faults.handle_served(at(0), 1, RouteId(0), true);
-        assert!(!faults.handle_served(at(10_001), 0, RouteId(0), false));
+        faults.handle_served(at(0), 1, &served(0, true));
+        assert!(!faults.handle_served(at(10_001), 0, &served(0, false)));
     }
 
     #[test]
@@ -181,7 +199,7 @@ mod tests {
         let mut rng = Rng::new(3);
         for number in 0..400_000 {
             let (node, is_good) = (rng.below(4), !rng.chance(0.33));
-            faults.handle_served(at(number), node, RouteId(0), is_good);
+            faults.handle_served(at(number), node, &served(0, is_good));
             // What is known of the first hundred answers is little.
             assert!(number < 400 || !faults.has_failed(node, AFTER), "after {number}");
         }
@@ -190,12 +208,12 @@ mod tests {
     #[test]
     fn a_place_that_is_taken_again_knows_nothing_of_the_one_before() {
         let mut faults = faults(2);
-        faults.handle_served(at(0), 1, RouteId(0), true);
-        (1..9).for_each(|number| _ = faults.handle_served(at(number), 0, RouteId(0), false));
+        faults.handle_served(at(0), 1, &served(0, true));
+        (1..9).for_each(|number| _ = faults.handle_served(at(number), 0, &served(0, false)));
         faults.add_node(0);
         assert!(!faults.has_failed(0, AFTER));
-        faults.handle_served(at(9), 0, RouteId(0), true);
+        faults.handle_served(at(9), 0, &served(0, true));
         faults.add_node(1);
-        assert!(faults.handle_served(at(10), 1, RouteId(0), false), "only what others answer counts");
+        assert!(faults.handle_served(at(10), 1, &served(0, false)), "only what others answer counts");
     }
 }

@@ -196,7 +196,7 @@ impl Fleet {
         if self.present().nth(1).is_some() {
             let weight = self.shares.handle_served(now, node.index(), served);
             self.reports.handle_served(now, node.index(), served.is_good, weight);
-            if self.faults.handle_served(now, node.index(), served.route, served.is_good)
+            if self.faults.handle_served(now, node.index(), served)
                 && self.faults.has_failed(node.index(), self.params.ejection.after)
             {
                 self.eject(now, node, Why::AnswersFailed);

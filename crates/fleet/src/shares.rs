@@ -186,7 +186,7 @@ impl Shares {
     /// Notes how long a node took for a request of a route. Returns which part of its requests does not fail
     /// on all nodes: a failure says so much of this one.
     pub(crate) fn handle_served(&mut self, now: Instant, node: usize, served: &Served) -> f64 {
-        let Served { route, took, is_good } = *served;
+        let Served { route, took, is_good, .. } = *served;
         let took = took.as_secs_f64().max(1e-6);
         self.handle_answer(now, node);
         let (mean, failing) = self.note_time(route, took, is_good);

@@ -55,14 +55,14 @@ fn check_site(proxy: &Params, faults: &mut Faults) {
         faults.value(
             "nodes.provider",
             format!("\"{provider}\""),
-            "must be kubernetes, keda or observe where sharing.engine is given: each gateway would start nodes of its own",
+            "kubernetes, keda or observe where sharing.engine is given: each gateway would start nodes of its own",
         );
     }
     if let Some(recording) = &proxy.record {
         faults.value(
             "record.file",
             format!("\"{}\"", recording.file.display()),
-            "must be left out where sharing.engine is given: what other gateways did is in no recording",
+            "left out where sharing.engine is given: what other gateways did is in no recording",
         );
     }
 }

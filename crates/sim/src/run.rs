@@ -424,7 +424,7 @@ impl<'a> Run<'a> {
             let work = self.work[id as usize].take().expect("what ends on a node was started there");
             self.free_work.push(id as usize);
             let took = now.since(work.since);
-            let served = Served { route: work.gate_route, took, is_good: !work.fails };
+            let served = Served { route: work.gate_route, took, is_good: !work.fails, is_bound: false };
             self.fleet.handle_release(now, work.node);
             self.fleet.handle_served(now, work.node, &served);
             self.fleet.handle_answer(now, work.node);

@@ -67,7 +67,8 @@ impl Site {
         let node = self.fleet.pick(now, None).unwrap().node;
         if self.fails == Some(node.index()) {
             self.errors += 1;
-            let served = Served { route: ROUTE, took: Duration::from_millis(1), is_good: false };
+            let served =
+                Served { route: ROUTE, took: Duration::from_millis(1), is_good: false, is_bound: false };
             self.fleet.handle_release(now, node);
             self.fleet.handle_served(now, node, &served);
             return true;
@@ -98,7 +99,11 @@ impl Site {
                 ended += 1;
                 self.fleet.handle_release(now, node);
                 if self.learns {
-                    self.fleet.handle_served(now, node, &Served { route: ROUTE, took, is_good: true });
+                    self.fleet.handle_served(
+                        now,
+                        node,
+                        &Served { route: ROUTE, took, is_good: true, is_bound: false },
+                    );
                 }
             }
         }

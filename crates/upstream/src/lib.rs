@@ -396,10 +396,16 @@ impl Shared {
     }
 
     /// Notes how long a node took for the head of an answer.
-    fn note_served(&self, node: NodeId, since: Instant, route: Option<RouteId>, is_good: bool) {
+    fn note_served(
+        &self,
+        (node, is_bound): (NodeId, bool),
+        since: Instant,
+        route: Option<RouteId>,
+        is_good: bool,
+    ) {
         let Some(route) = route.filter(|_| !self.nodes.is_single()) else { return };
         let now = self.now();
-        self.fleet().handle_served(now, node, &Served { route, took: now.since(since), is_good });
+        self.fleet().handle_served(now, node, &Served { route, took: now.since(since), is_good, is_bound });
     }
 
     fn note_failure(&self, node: NodeId) {
@@ -605,7 +611,7 @@ impl Guard {
 
     /// Notes that the node has broken off an answer.
     fn note_broken(&self) {
-        self.shared.note_served(self.node.id, self.shared.now(), self.route, false);
+        self.shared.note_served((self.node.id, false), self.shared.now(), self.route, false);
     }
 
     /// Returns a connection to the pool of this guard's node.

@@ -165,7 +165,7 @@ pub(super) async fn send(
                 let status = response.status();
                 let is_good = status.is_success() || status == StatusCode::NOT_MODIFIED;
                 if is_fault(status) || is_good && progress.is_none() {
-                    shared.note_served(pick.node, since, head.route, is_good);
+                    shared.note_served((pick.node, pick.reason.is_bound()), since, head.route, is_good);
                 }
                 return Ok(response);
             }
@@ -208,7 +208,7 @@ pub(super) async fn send(
                     error.kind(),
                     UpstreamErrorKind::FirstByteTimeout | UpstreamErrorKind::BadResponse
                 ) {
-                    shared.note_served(pick.node, since, head.route, false);
+                    shared.note_served((pick.node, pick.reason.is_bound()), since, head.route, false);
                 }
                 return Err(error);
             }

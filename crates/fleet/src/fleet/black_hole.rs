@@ -57,7 +57,11 @@ impl Play {
                     let took = now.since(since).max(Duration::from_millis(1));
                     self.fleet.handle_release(now, node);
                     self.fleet.handle_answer(now, node);
-                    self.fleet.handle_served(now, node, &Served { route: RouteId(0), took, is_good: !fails });
+                    self.fleet.handle_served(
+                        now,
+                        node,
+                        &Served { route: RouteId(0), took, is_good: !fails, is_bound: false },
+                    );
                     if fails { seen.bad += 1 } else { seen.good += 1 }
                 }
             }

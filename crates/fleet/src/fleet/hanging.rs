@@ -63,7 +63,7 @@ impl Play {
                         let node = NodeId(node as u32);
                         self.fleet.handle_release(now, node);
                         self.fleet.handle_answer(now, node);
-                        let served = Served { route: RouteId(0), took: STEP, is_good: true };
+                        let served = Served { route: RouteId(0), took: STEP, is_good: true, is_bound: false };
                         self.fleet.handle_served(now, node, &served);
                     }
                 }

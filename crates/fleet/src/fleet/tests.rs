@@ -650,7 +650,7 @@ mod shares {
         fleet.handle_release(now, node);
         fleet.handle_answer(now, node);
         let took = Duration::from_millis(millis);
-        fleet.handle_served(now, node, &Served { route: RouteId(route), took, is_good });
+        fleet.handle_served(now, node, &Served { route: RouteId(route), took, is_good, is_bound: false });
     }
 
     /// Plays one request after the other, and returns how many each node got.

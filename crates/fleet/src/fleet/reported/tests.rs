@@ -109,7 +109,12 @@ fn a_node_that_fails_at_once_attracts_nobody_and_is_tried_again() {
         says(&mut fleet, now, 1, 8, 1);
         let node = fleet.pick(now, None).unwrap().node;
         failed[node.index()] += 1;
-        let served = Served { route: RouteId(0), took: Duration::from_millis(5), is_good: node.index() == 1 };
+        let served = Served {
+            route: RouteId(0),
+            took: Duration::from_millis(5),
+            is_good: node.index() == 1,
+            is_bound: false,
+        };
         fleet.handle_served(now, node, &served);
         fleet.handle_release(now, node);
     }
@@ -125,7 +130,7 @@ fn shares_stay_as_they_are_while_nodes_are_picked_by_reports() {
         says(&mut fleet, now, 1, 1, 1);
         let node = fleet.pick(now, None).unwrap().node;
         let took = Duration::from_millis(if node.index() == 0 { 10 } else { 100 });
-        fleet.handle_served(now, node, &Served { route: RouteId(0), took, is_good: true });
+        fleet.handle_served(now, node, &Served { route: RouteId(0), took, is_good: true, is_bound: false });
         fleet.handle_release(now, node);
     }
     let shares: Vec<f64> = fleet.view().iter().map(|node| node.share).collect();
