@@ -15,7 +15,7 @@ use suimon_model::{Instant, NodeId, PoolId, Reason, RouteId};
 use suimon_proxy::{AgentLoad, LoadReportCounts, NodeReportView};
 use suimon_proxy::{LearnedView, LineCommand, LineCounts, LineError, LineReport};
 use suimon_proxy::{NodesReport, PhpStatus, PoolCommand, PoolError, PoolReport, PoolStatus, ProviderView};
-use suimon_proxy::{RouteReport, Times, UpstreamNodeView, View};
+use suimon_proxy::{RetryCounts, RouteReport, Times, UpstreamNodeView, View};
 
 /// What stands above the table.
 const HEAD: &str = "\
@@ -174,6 +174,7 @@ impl Source for OneOfEverything {
             faults: 0,
             https_redirects: 0,
             upstream_errors: 0,
+            retries: RetryCounts::default(),
             disconnects_waiting: 0,
             disconnects_upstream: 0,
             buffered_bytes: 0,

@@ -68,6 +68,15 @@ fn whole(out: &mut Exposition, view: &View, is_main: bool) {
     out.single(names::BAD_REQUESTS, view.faults as f64);
     out.single(names::HTTPS_REDIRECTS, view.https_redirects as f64);
     out.single(names::UPSTREAM_ERRORS, view.upstream_errors as f64);
+    let mut retries = out.family(names::RETRIES);
+    for (outcome, count) in [
+        ("unsent", view.retries.unsent),
+        ("closed", view.retries.closed),
+        ("lost", view.retries.lost),
+        ("withheld", view.retries.withheld),
+    ] {
+        retries.value(&[("outcome", outcome)], count as f64);
+    }
     let mut refusals = out.family(names::REFUSALS);
     for (reason, count) in &view.refusals {
         refusals.value(&[("reason", reason.code())], *count as f64);

@@ -55,6 +55,7 @@ metrics! {
     BAD_REQUESTS = Counter "suimon_bad_requests_total", "Requests answered as bad by the gateway itself (status 4xx).";
     HTTPS_REDIRECTS = Counter "suimon_https_redirects_total", "Requests by plain HTTP that were redirected to HTTPS.";
     UPSTREAM_ERRORS = Counter "suimon_upstream_errors_total", "Requests answered 502 to 504 because of the application or the way to it.";
+    RETRIES = Counter "suimon_upstream_retries_total", "Requests whose try got no answer, by what became of them: unsent (nothing of it had been sent; tried again), closed (a kept connection closed before it was read; sent again), lost (the connection closed without an answer; sent again) or withheld (the same, and not sent again because of upstream.retry_share).";
     REFUSALS = Counter "suimon_refusals_total", "Requests refused without a position in line, by reason. Waiting pages are not counted here.";
     WAITING_PAGES = Counter "suimon_waiting_pages_total", "Waiting pages: responses that show a position in line, as HTML or JSON. Not in suimon_responses_total.";
     POLLS = Counter "suimon_polls_total", "Polls: requests of waiting pages for the status of their position. Not in suimon_responses_total.";

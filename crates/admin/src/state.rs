@@ -115,6 +115,12 @@ pub struct Totals {
     pub bad_requests: u64,
     /// Requests answered 502 to 504.
     pub upstream_errors: u64,
+    /// Requests that were tried again, as a connection to a node could not be opened or gave no answer.
+    #[serde(default)]
+    pub retried: u64,
+    /// Requests that were not, as too many were (`upstream.retry_share`).
+    #[serde(default)]
+    pub retries_withheld: u64,
     /// Client connections open.
     pub connections_open: usize,
     /// Client connections ever accepted.
@@ -550,6 +556,8 @@ fn totals(view: &View, kinds: &[KindState]) -> Totals {
         requests: view.requests,
         bad_requests: view.faults,
         upstream_errors: view.upstream_errors,
+        retried: view.retries.unsent + view.retries.closed + view.retries.lost,
+        retries_withheld: view.retries.withheld,
         connections_open: view.connections_open,
         connections: view.connections,
         connections_displaced: view.connections_displaced,
@@ -691,7 +699,7 @@ pub(crate) mod tests {
     use suimon_gate::Snapshot;
     use suimon_model::{Instant, NodeId, PoolId};
     use suimon_proxy::{LearnedView, LineCommand, LineError, LineReport};
-    use suimon_proxy::{NodesReport, PoolCommand, PoolError, PoolReport};
+    use suimon_proxy::{NodesReport, PoolCommand, PoolError, PoolReport, RetryCounts};
 
     /// A gateway at one moment: 24 sessions are under way.
     pub(crate) struct Still {
@@ -801,6 +809,7 @@ pub(crate) mod tests {
             faults: 0,
             https_redirects: 0,
             upstream_errors: 0,
+            retries: RetryCounts::default(),
             disconnects_waiting: 0,
             disconnects_upstream: 0,
             buffered_bytes: 0,

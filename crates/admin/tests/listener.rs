@@ -18,6 +18,7 @@ use suimon_gate::{
 };
 use suimon_model::{Instant, Limit, NodeId, PoolId, Quantity, Reason, Record, RouteId, Signals, Subject};
 use suimon_params::{RoutePattern, SessionKind};
+use suimon_proxy::RetryCounts;
 use suimon_proxy::UpstreamNodeView;
 use suimon_proxy::{LearnedView, LineCommand, LineCounts, LineError, LineReport, RouteReport, View};
 use suimon_proxy::{Overridden, OverrideError, OverrideOrder};
@@ -113,6 +114,7 @@ impl Source for Fixed {
             faults: 1,
             https_redirects: 0,
             upstream_errors: 2,
+            retries: RetryCounts { unsent: 3, closed: 4, lost: 2, withheld: 1 },
             disconnects_waiting: 4,
             disconnects_upstream: 1,
             buffered_bytes: 0,

@@ -12,7 +12,7 @@ pub const NODES_MAX: usize = 256;
 pub const OUTPUTS_MAX: usize = 4 * NODES_MAX;
 
 /// What the fleet is told before it starts.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Params {
     /// Active checks; `None`: nodes count as up until requests show otherwise.
     pub checks: Option<CheckParams>,
@@ -22,8 +22,28 @@ pub struct Params {
     pub balance: Balance,
     /// How sessions of the application are kept at their nodes; `None`: they are not.
     pub affinity: Option<AffinityParams>,
+    /// The share of requests that may be sent again although a node may have worked on them, 0 to 1.
+    pub retry_share: f64,
     /// Seed of the choices and of the checks' jitter.
     pub seed: u64,
+}
+
+impl Params {
+    /// As many may be sent again as with Finagle and Envoy.
+    pub const RETRY_SHARE: f64 = 0.2;
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params {
+            checks: None,
+            ejection: EjectionParams::default(),
+            balance: Balance::default(),
+            affinity: None,
+            retry_share: Params::RETRY_SHARE,
+            seed: 0,
+        }
+    }
 }
 
 suimon_model::choices! {

@@ -9,6 +9,7 @@ use crate::ejection::Ejection;
 use crate::faults::Faults;
 use crate::health::Health;
 use crate::reported::Reports;
+use crate::retries::{Retry, RetryBudget, RetryCounts};
 use crate::shares::Shares;
 use crate::silence::Silence;
 use std::collections::VecDeque;
@@ -24,6 +25,7 @@ pub struct Fleet {
     reports: Reports,
     /// `None`: sessions are not kept at their nodes.
     affinity: Option<Affinity>,
+    retries: RetryBudget,
     outputs: VecDeque<Output>,
     rng: Rng,
 }
@@ -76,6 +78,7 @@ impl Fleet {
         let rng = Rng::stream(params.seed, 0xF1EE7);
         Fleet {
             affinity: params.affinity.map(Affinity::new),
+            retries: RetryBudget::new(params.retry_share),
             params,
             nodes: Vec::new(),
             shares: Shares::default(),
@@ -140,6 +143,37 @@ impl Fleet {
         self.reports.remove_node(node.index());
         self.return_some(now);
         true
+    }
+
+    /// Notes that a request is sent for the first time.
+    pub fn handle_request(&mut self, now: Instant) {
+        self.retries.handle_request(now);
+    }
+
+    /// Notes that a request is tried again of which nothing had been sent.
+    pub fn handle_unsent(&mut self) {
+        self.retries.handle_unsent();
+    }
+
+    /// Notes that a request is sent again, as a kept connection closed as it was sent.
+    pub fn handle_closed(&mut self) {
+        self.retries.handle_closed();
+    }
+
+    /// Returns a retry if a request may be sent again that a node may have worked on. It counts as sent until
+    /// [`Fleet::handle_retry_answered`].
+    pub fn ask_retry(&mut self, now: Instant) -> Option<Retry> {
+        self.retries.ask(now)
+    }
+
+    /// Notes that a request that was sent again has got a good answer.
+    pub fn handle_retry_answered(&mut self, now: Instant, retry: Retry) {
+        self.retries.handle_answered(now, retry);
+    }
+
+    /// Returns how many requests were tried again.
+    pub fn retry_counts(&self) -> RetryCounts {
+        self.retries.counts()
     }
 
     /// Returns a node for one request, other than `avoid` if any other is up; `None` if all nodes

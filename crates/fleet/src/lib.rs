@@ -16,6 +16,7 @@
 //! - [`Fleet::handle_answer`], [`Fleet::handle_failure`], [`Fleet::handle_unreached`],
 //!   [`Fleet::handle_lost`]: what requests show (passive checks).
 //! - [`Fleet::handle_check`]: what a check shows (active checks), asked for by [`Output::Check`].
+//! - [`Fleet::ask_retry`]: whether a request that was lost may be sent again.
 //! - [`Fleet::poll_output`], [`Fleet::poll_timeout`], [`Fleet::handle_timeout`]: as with every
 //!   machine.
 //!
@@ -47,6 +48,7 @@ mod fleet;
 mod health;
 pub mod lifecycle;
 mod reported;
+mod retries;
 pub mod scaling;
 mod shares;
 mod silence;
@@ -59,3 +61,4 @@ pub use api::{
     OUTPUTS_MAX, Output, Params, Pick, PickReason, Served, Status, Why,
 };
 pub use fleet::Fleet;
+pub use retries::{RETRIES_LEAST, Retry, RetryCounts};

@@ -56,6 +56,9 @@ pub struct UpstreamParams {
     pub fastcgi: Option<FastCgiParams>,
     /// The workers behind the node at [`NodeAddress::Workers`]; needed if there is such a node.
     pub workers: Option<WorkersNodeParams>,
+    /// The share of requests that may be sent again although a node may have worked on them, 0 to 1;
+    /// 0: none.
+    pub retry_share: f64,
     /// Seed of the random choices: which of two nodes, and the jitter of the checks.
     pub seed: u64,
 }
@@ -81,6 +84,7 @@ impl Default for UpstreamParams {
             tls: TlsParams::default(),
             fastcgi: None,
             workers: None,
+            retry_share: suimon_fleet::Params::RETRY_SHARE,
             seed: 1,
         }
     }

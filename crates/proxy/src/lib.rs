@@ -53,6 +53,8 @@ pub use suimon_cluster::ProviderView;
 pub use suimon_fleet::scaling::{ScalingMove, ScalingReason};
 pub use suimon_pool::{PoolChange, PoolEvent, PoolStatus, WorkerStatus};
 pub use suimon_store::recorder::RecordError;
-pub use suimon_upstream::{LoadReportCounts, NodeReportView, PhpStatus, UpstreamNodeView, report_keys};
+pub use suimon_upstream::{
+    LoadReportCounts, NodeReportView, PhpStatus, RetryCounts, UpstreamNodeView, report_keys,
+};
 pub use telemetry::{BUCKETS, LearnedView, LineCounts, Recalled, RouteReport, Times, View, WAIT_BUCKETS};
 pub use trace_context::TraceContext;

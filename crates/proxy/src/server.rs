@@ -48,7 +48,7 @@ use suimon_identity::keys::Keys;
 use suimon_model::PoolId;
 use suimon_params::{Params, SITES_MAX, Site, SiteMatch};
 use suimon_routes::MAIN_SITE;
-use suimon_upstream::{LoadReportCounts, Upstream, UpstreamNodeView};
+use suimon_upstream::{LoadReportCounts, RetryCounts, Upstream, UpstreamNodeView};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
@@ -340,7 +340,9 @@ impl Observer {
         let recording = self.gateway.core().params().record.as_ref().map(|_| backend.keeper.is_recording());
         // Connections are the gateway's.
         let connections_open = self.sites.main().core().telemetry().connections_open();
-        View { connections_open, spooled_bytes: backend.spools.bytes(), recording, ..view }
+        let retries = backend.upstreams().map(|(_, upstream)| upstream.retry_counts());
+        let retries = retries.fold(RetryCounts::default(), RetryCounts::and);
+        View { connections_open, spooled_bytes: backend.spools.bytes(), recording, retries, ..view }
     }
 
     /// Returns what was learned of the application and its visitors.

@@ -13,6 +13,7 @@ use suimon_model::{KindId, Reason, RouteId};
 use suimon_params::SessionKind;
 use suimon_routes::{route_of, row};
 use suimon_statistics::Buckets;
+use suimon_upstream::RetryCounts;
 
 /// Upper bounds of the histograms' buckets, in seconds; one more bucket holds what is longer.
 pub const BUCKETS: [f64; 20] = [
@@ -133,6 +134,8 @@ pub struct View {
     pub https_redirects: u64,
     /// Requests answered 502 to 504 because of the application or the way to it.
     pub upstream_errors: u64,
+    /// Requests whose first try got no answer, by what became of them.
+    pub retries: RetryCounts,
     /// Client disconnects while the request was held or queued.
     pub disconnects_waiting: u64,
     /// Client disconnects while the request was in the application.
@@ -546,6 +549,8 @@ impl Telemetry {
             faults: self.faults.load(Relaxed),
             https_redirects: self.https_redirects.load(Relaxed),
             upstream_errors: self.upstream_errors.load(Relaxed),
+            // The upstream side counts them.
+            retries: RetryCounts::default(),
             disconnects_waiting: self.disconnects_waiting.load(Relaxed),
             disconnects_upstream: self.disconnects_upstream.load(Relaxed),
             buffered_bytes,

@@ -46,11 +46,11 @@ pub enum UpstreamErrorKind {
     FirstByteTimeout,
     /// The next piece of the response body did not come in time.
     IdleTimeout,
-    /// The connection closed before the head of a response arrived.
+    /// The connection closed before anything of a response arrived.
     BrokenBeforeHead,
     /// The connection closed in the middle of the response body.
     BrokenInBody,
-    /// What the node sent is not an HTTP response, or exceeds the limits.
+    /// What the node sent is not an HTTP response, exceeds the limits, or breaks off in its head.
     BadResponse,
     /// The client's request body ended early or was malformed.
     RequestBody,
@@ -211,6 +211,13 @@ impl UpstreamError {
             self.unsent = Mutex::new(Some(Box::new(unsent)));
         }
         self
+    }
+
+    /// Says that the request could be sent again, and is not.
+    #[must_use]
+    pub(super) fn not_sent_again(self) -> Self {
+        let detail = "the connection closed before a response came, and too many requests were sent again to do so with this one (upstream.retry_share)";
+        UpstreamError { detail, ..self }
     }
 
     #[must_use]

@@ -332,7 +332,8 @@ impl FastCgi {
                     Err(error) => Some(error),
                 },
             };
-            return Poll::Ready(Err(Failed::before_head(error)));
+            let failed = if self.written.is_empty() { Failed::before_head } else { Failed::in_head };
+            return Poll::Ready(Err(failed(error)));
         }
     }
 }

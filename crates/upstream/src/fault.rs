@@ -49,6 +49,12 @@ impl Failed {
         };
         error.into_iter().fold(Failed::new(UpstreamErrorKind::BrokenBeforeHead, detail), Failed::caused_by)
     }
+
+    /// Returns the error of a connection that ended, or broke with an error, when a response had begun.
+    pub(super) fn in_head(error: Option<io::Error>) -> Self {
+        let detail = "the connection closed in the middle of the head of a response";
+        error.into_iter().fold(Failed::new(UpstreamErrorKind::BadResponse, detail), Failed::caused_by)
+    }
 }
 
 /// Why a response's body ended too early.

@@ -198,6 +198,10 @@ impl Http1 {
                 Ok(_) => continue,
                 Err(error) => Some(error),
             };
+            // A node that has begun to answer has worked on the request.
+            if *interims > 0 || !self.wire.read.bytes.is_empty() {
+                return Poll::Ready(Err(Failed::in_head(error)));
+            }
             return Poll::Ready(Err(Failed::before_head(error)));
         }
     }

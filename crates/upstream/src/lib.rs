@@ -18,7 +18,8 @@
 //! there is another node; and the connection closed before any of the response arrived, or the node hangs
 //! and is ejected for that. The second
 //! case happens once, on a new connection, as the request itself may break the application; twice
-//! where workers die meanwhile that have nothing to do with it. At most [`TRIES_MAX`] tries are made,
+//! where workers die meanwhile that have nothing to do with it. It has a budget, so that an application
+//! that dies is not asked for everything twice ([`suimon_fleet`]). At most [`TRIES_MAX`] tries are made,
 //! the last on a new connection.
 
 mod affinity;
@@ -46,6 +47,7 @@ pub mod report_keys;
 mod report_socket;
 mod reports;
 mod request;
+mod retries;
 mod send;
 mod timer;
 mod tls;
@@ -86,6 +88,7 @@ use request::RequestBody;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
+pub use suimon_fleet::RetryCounts;
 use suimon_fleet::{Balance, Change, Fleet, Output, Pick, Served, SessionKey, SessionSaid, Why};
 use suimon_model::{Instant, NodeId, RouteId};
 use tokio::sync::{Notify, watch};
@@ -338,9 +341,10 @@ impl Shared {
         self.workers.as_ref()?.pool.workers()
     }
 
-    /// Picks a node and takes a place at it.
+    /// Picks a node and takes a place at it. `is_first`: it is the first for its request.
     fn pick(
         self: &Arc<Self>,
+        is_first: bool,
         avoid: Option<NodeId>,
         pin: Option<&NodePin>,
         session: Option<SessionKey>,
@@ -348,6 +352,9 @@ impl Shared {
         let now = self.now();
         let (pick, changed) = {
             let mut fleet = self.fleet();
+            if is_first {
+                fleet.handle_request(now);
+            }
             let again = pin.and_then(NodePin::node).and_then(|node| fleet.pick_again(now, node, avoid));
             let pick = match (again, session) {
                 (Some(pick), _) => pick,
@@ -644,6 +651,7 @@ fn fleet_params(params: &UpstreamParams) -> suimon_fleet::Params {
             .affinity
             .as_ref()
             .map(|affinity| suimon_fleet::AffinityParams { idle: affinity.idle }),
+        retry_share: params.retry_share,
         seed: params.seed,
     }
 }

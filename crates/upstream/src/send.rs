@@ -11,6 +11,7 @@ use super::head::RequestHead;
 use super::http1::Http1;
 use super::http2::StreamPermit;
 use super::request::{Progress, RequestBody, is_safe};
+use super::retries::{Again, Tries, is_fault, is_unread};
 use super::workers::{Open, Wanted};
 use super::{Guard, Node, Pool, Shared};
 use http::header::{CONNECTION, HOST, UPGRADE};
@@ -30,8 +31,9 @@ const LOSSES_MAX: u64 = 2;
 /// The longest that a request waits, before it is sent again, for the end of the worker that lost it.
 const DEATH_WITHIN: Duration = Duration::from_millis(500);
 
-/// The same where a kept connection closes: after that, a worker that has not ended lives.
-const CLOSES_WITHIN: Duration = Duration::from_millis(20);
+/// The same where a kept connection closes: after that, a worker that has not ended lives. And a node that
+/// closes one within this time of a request had not seen it: the connection had been idle for too long.
+pub(super) const CLOSES_WITHIN: Duration = Duration::from_millis(20);
 
 /// A request under way. It is small: its state is on the heap.
 pub type Sending = Pin<Box<dyn Future<Output = Result<Response<UpstreamBody>, UpstreamError>> + Send>>;
@@ -69,22 +71,28 @@ pub(super) async fn send(
     let replayable = progress.is_none() && is_safe(&head.parts.method);
     let session = shared.affinity.as_ref().and_then(|cookie| cookie.asked(&head));
     let mut last_error: Option<UpstreamError> = None;
+    let mut all_tries = Tries::default();
     let mut refused: Option<NodeId> = None;
     // Of workers, before the first try.
     let mut deaths_before = None;
     for tries in 1..=TRIES_MAX {
-        let Some((pick, mut guard)) = shared.pick(refused.or(avoid), head.pin.as_ref(), session) else {
+        let picked = shared.pick(tries == 1, refused.or(avoid), head.pin.as_ref(), session);
+        let Some((pick, mut guard)) = picked else {
             let error = last_error.unwrap_or_else(UpstreamError::no_node);
             // Where all are draining none comes back by itself.
             let is_gone = !*shared.is_reached.borrow();
             return Err(error.with_unsent_if(is_gone, Unsent { head, body, progress, losses }));
         };
-        // A node that has just refused would refuse again.
-        if let Some(error) = last_error.take()
-            && refused == Some(pick.node)
-        {
-            let is_gone = error.is_unreached() || is_gone_soon(&shared).await;
-            return Err(error.with_unsent_if(is_gone, Unsent { head, body, progress, losses }));
+        if let Some(error) = last_error.take() {
+            // A node that has just refused would refuse again.
+            if refused == Some(pick.node) {
+                let is_gone = error.is_unreached()
+                    || is_gone_soon(&shared).await && all_tries.may_go_on(shared.now(), &mut shared.fleet());
+                return Err(error.with_unsent_if(is_gone, Unsent { head, body, progress, losses }));
+            }
+            if !all_tries.may_go_on(shared.now(), &mut shared.fleet()) {
+                return Err(error.not_sent_again());
+            }
         }
         let node = Arc::clone(&guard.node);
         // What no program answers costs no connection, which is a worker's place.
@@ -113,6 +121,7 @@ pub(super) async fn send(
                 }
                 last_error = Some(error);
                 refused = Some(pick.node);
+                all_tries.again = Some(Again::Unsent);
                 continue;
             }
         };
@@ -164,12 +173,16 @@ pub(super) async fn send(
                 // Only what was asked for tells how long it takes, and only if no client was waited for.
                 let status = response.status();
                 let is_good = status.is_success() || status == StatusCode::NOT_MODIFIED;
+                if let Some(retry) = all_tries.retry().filter(|_| !is_fault(status)) {
+                    shared.fleet().handle_retry_answered(shared.now(), retry);
+                }
                 if is_fault(status) || is_good && progress.is_none() {
                     shared.note_served((pick.node, pick.reason.is_bound()), since, head.route, is_good);
                 }
                 return Ok(response);
             }
             Err(Missed::Unsent(error, unsent)) => {
+                all_tries.again = Some(Again::Unsent);
                 body = unsent;
                 last_error = Some(error);
             }
@@ -178,10 +191,13 @@ pub(super) async fn send(
                 if !replayable {
                     return Err(error);
                 }
-                let mut deaths = 0;
+                // Of a worker it is known whether it lives.
+                let may_be_idle = used_before && worker.is_none();
+                let closes = may_be_idle && (is_unread(&error) || shared.now().since(since) < CLOSES_WITHIN);
+                let (mut deaths, mut lives) = (0, false);
                 if let Some((workers, worker)) = node.pool.workers().zip(worker) {
                     // Whoever lives has only closed the connection.
-                    let lives = was_kept && {
+                    lives = was_kept && {
                         workers.pool.ended(worker, CLOSES_WITHIN).await;
                         workers.note_closed(worker)
                     };
@@ -190,11 +206,13 @@ pub(super) async fn send(
                     }
                     deaths = workers.pool.deaths();
                 }
+                all_tries.again = Some(if lives || closes { Again::Closed } else { Again::Lost });
                 // Two losses mean that the request breaks the application, not that an idle connection
                 // had closed; unless workers have died meanwhile that had nothing to do with it.
                 let others_died = deaths > deaths_before.unwrap_or(deaths) + losses;
                 if losses > 1 && !others_died {
-                    // ... or that the whole application died at once. Then it may wait, once.
+                    // ... or that the whole application died at once. Then it may wait, once; it asks nobody
+                    // before there is somebody, so that it has no need of a budget.
                     let is_gone = losses == LOSSES_MAX && is_gone_soon(&shared).await;
                     return Err(error.with_unsent_if(is_gone, Unsent { head, body, progress, losses }));
                 }
@@ -224,11 +242,6 @@ async fn is_gone_soon(shared: &Shared) -> bool {
     let mut is_reached = shared.is_reached.subscribe();
     let gone = is_reached.wait_for(|is_reached| !is_reached);
     tokio::time::timeout(DEATH_WITHIN, gone).await.is_ok()
-}
-
-/// Returns whether a status tells of a fault of the node.
-fn is_fault(status: StatusCode) -> bool {
-    status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED
 }
 
 /// Returns a connection to `node` and whether it was used before. Leaves the worker that it leads to

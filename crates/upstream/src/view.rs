@@ -4,6 +4,7 @@ use super::Upstream;
 use std::time::Duration;
 use suimon_agent::datagram::Load;
 use suimon_fastcgi::php_status::PhpStatus;
+use suimon_fleet::RetryCounts;
 use suimon_model::{NodeId, PoolId};
 
 /// The visible state of a node.
@@ -64,6 +65,11 @@ impl Upstream {
     /// Returns where a node is, such as `http://host:port`; `None`: it has gone.
     pub fn address_of(&self, node: NodeId) -> Option<String> {
         Some(self.shared.nodes.get(node)?.params.to_string())
+    }
+
+    /// Returns how many requests were tried again, and how many were not as there were too many.
+    pub fn retry_counts(&self) -> RetryCounts {
+        self.shared.fleet().retry_counts()
     }
 
     /// Returns the state of every node, by id.

@@ -165,6 +165,8 @@ fn head(state: &State, columns: usize) -> Vec<Line> {
     for (count, what) in [
         (totals.bad_requests, "rejected as malformed (4xx)"),
         (totals.upstream_errors, "failed in the application or on the way to it (502 to 504)"),
+        (totals.retried, "tried again, as a connection to a node could not be opened or gave no answer"),
+        (totals.retries_withheld, "not sent again, as too many were (upstream.retry_share)"),
     ] {
         if count > 0 {
             lines.push(Line::default().plain(&format!("  {}: {what}", counted(count, "request"))));

@@ -3,7 +3,7 @@
 use super::DefaultValue::{Is, Unset};
 use super::{DAY, Form, HOUR, KIB, MIB, MINUTE, SECOND, Section, key};
 use crate::shape::Shape::{
-    AddressOrOff, Count, Flag, Host, List, Node, Path, Size, Text, Time, UrlPath, Word,
+    AddressOrOff, Count, Flag, Host, List, Node, Number, Path, Size, Text, Time, UrlPath, Word,
 };
 use suimon_params::OnClientDisconnect;
 use suimon_params::discovery::Discover;
@@ -76,6 +76,12 @@ pub(super) const UPSTREAM: Section = Section {
                 example: "\"cancel\"",
             },
             "What becomes of the work of a client that has gone.",
+        ),
+        key(
+            "retry_share",
+            Number(0.0, 1.0),
+            Is("0.2"),
+            "Share of the requests of the last 10 s that may be sent again although a node may have worked on them: GET, HEAD and OPTIONS without a body whose connection closed before any of the answer; 20 of them in any case. 0: none. What no node was reached for always goes to another one. See docs/nodes.md.",
         ),
         key("via", Flag, Is("false"), "Whether requests to the application carry a Via header."),
         key("pool_idle_max", Count(0, 10_000), Is("1024"), "Most idle connections kept open per node."),

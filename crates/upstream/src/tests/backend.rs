@@ -201,6 +201,11 @@ impl Talk {
         Some(std::mem::replace(&mut self.unread, rest))
     }
 
+    /// Returns once something has come, and reads nothing of it.
+    pub(super) async fn unread(&mut self) -> Option<()> {
+        self.stream.peek(&mut [0]).await.ok().map(drop)
+    }
+
     /// Returns once the client has closed the connection; discards what it still sends.
     pub(super) async fn closed(&mut self) -> Option<()> {
         while self.more().await.is_some() {}

@@ -112,6 +112,89 @@ async fn a_dead_node_s_get_goes_to_the_other_and_its_post_does_not() {
     assert_eq!(in_flight(&upstream), 0);
 }
 
+/// Two nodes that take every request and answer none, and the requests that they got of `count` GETs.
+async fn lost_by_all(retry_share: f64, count: usize) -> (Upstream, usize, Vec<UpstreamError>) {
+    let dies = || Backend::talking(|mut talk, _| async move { talk.request().await.map(|_| ()) });
+    let (one, other) = (dies().await, dies().await);
+    let mut params = UpstreamParams { retry_share, ..params(&[one.address, other.address]) };
+    params.ejection.after = 0;
+    let upstream = Upstream::new(params).unwrap();
+    let errors = storm(&upstream, Method::GET, 4, count / 4).await;
+    assert_eq!((errors.len(), in_flight(&upstream)), (count, 0));
+    assert!(errors.iter().all(|error| error.kind() == UpstreamErrorKind::BrokenBeforeHead));
+    (upstream, one.requests() + other.requests(), errors)
+}
+
+#[tokio::test]
+async fn an_application_that_dies_is_not_asked_for_everything_twice() {
+    let (upstream, received, errors) = lost_by_all(0.2, 400).await;
+    let counts = upstream.retry_counts();
+    assert_eq!((counts.unsent, counts.closed, counts.lost + counts.withheld), (0, 0, 400));
+    assert_eq!(received as u64, 400 + counts.lost, "each was received once, or once more if it was granted");
+    // However long that took: of each ten seconds a fifth, and the reserve once at its end.
+    assert!(counts.lost >= u64::from(suimon_fleet::RETRIES_LEAST) && counts.withheld > 0, "{counts:?}");
+    let said = errors.iter().filter(|error| error.to_string().contains("upstream.retry_share")).count();
+    assert_eq!(said as u64, counts.withheld, "each says why it was not sent again");
+}
+
+#[tokio::test]
+async fn with_a_share_of_nothing_no_request_is_sent_twice_and_another_node_still_takes_what_was_not_sent() {
+    let (upstream, received, _) = lost_by_all(0.0, 40).await;
+    assert_eq!((received, upstream.retry_counts().withheld), (40, 40));
+
+    let gone = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let lives = Backend::answering(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
+    let mut params = UpstreamParams { retry_share: 0.0, ..params(&[gone, lives.address]) };
+    params.ejection.after = 0;
+    let upstream = Upstream::new(params).unwrap();
+    assert_eq!(storm(&upstream, Method::POST, 4, 25).await.len(), 0);
+    let counts = upstream.retry_counts();
+    assert!(counts.unsent > 0 && counts.lost + counts.withheld == 0, "{counts:?}");
+}
+
+#[tokio::test]
+async fn what_a_node_had_read_counts_and_what_it_had_not_does_not() {
+    // The second request of a connection is lost: worked on for a while, or never read.
+    for (reads, counted) in [(true, (0, 1)), (false, (1, 0))] {
+        let backend = Backend::talking(move |mut talk, _| async move {
+            talk.request().await?;
+            talk.answer("ok").await?;
+            if reads {
+                talk.request().await?;
+                tokio::time::sleep(2 * crate::send::CLOSES_WITHIN).await;
+            } else {
+                talk.unread().await?;
+            }
+            Some(())
+        })
+        .await;
+        let upstream = upstream(&backend);
+        assert_eq!(get(&upstream, "/").await.unwrap(), "ok");
+        assert_eq!(get(&upstream, "/").await.unwrap(), "ok", "it is sent again on a new connection");
+        let counts = upstream.retry_counts();
+        assert_eq!(((counts.closed, counts.lost), counts.withheld), (counted, 0), "reads: {reads}");
+    }
+}
+
+#[tokio::test]
+async fn what_has_begun_to_be_answered_is_not_sent_again() {
+    for part in ["H", "HTTP/1.1 200 OK\r\nx: ", "HTTP/1.1 103 Early Hints\r\n\r\n"] {
+        let backend = Backend::talking(move |mut talk, _| async move {
+            talk.request().await?;
+            talk.answer("ok").await?;
+            talk.request().await?;
+            talk.send(part.as_bytes()).await
+        })
+        .await;
+        let upstream = upstream(&backend);
+        assert_eq!(get(&upstream, "/").await.unwrap(), "ok");
+        let error = get(&upstream, "/").await.expect_err(part);
+        assert_eq!(error.kind(), UpstreamErrorKind::BadResponse, "{part:?}: {error}");
+        assert_eq!((backend.requests(), in_flight(&upstream)), (2, 0), "{part:?}");
+        assert_eq!(upstream.retry_counts(), RetryCounts::default());
+    }
+}
+
 #[tokio::test]
 async fn a_head_that_does_not_come_ends_in_time() {
     let backend = Backend::talking(|mut talk, _| async move {

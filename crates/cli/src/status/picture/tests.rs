@@ -58,6 +58,8 @@ fn state() -> State {
             requests: 120,
             bad_requests: 0,
             upstream_errors: 0,
+            retried: 0,
+            retries_withheld: 0,
             connections_open: 1,
             connections: 40,
             connections_displaced: 0,
