@@ -378,7 +378,9 @@ function drawNodes(state) {
     element.children[1].className = node.status;
     element.children[1].title = node.explanation;
     const sign = { up: "●", down: "✖", ejected: "✖", draining: "◌" }[node.status] ?? "○";
-    cells(element, [node.address, `${sign} ${node.status}${node.status === "up" ? "" : `: ${node.explanation}`}`, number(node.in_flight), number(node.share, 2), time(node.for_seconds)]);
+    const left = node.ejected_for_seconds ?? node.slow_start_for_seconds;
+    const why = node.status === "up" ? (left == null ? "" : ": slow start") : `: ${node.explanation}`;
+    cells(element, [node.address, `${sign} ${node.status}${why}${left == null ? "" : ` (${time(left)} left)`}`, number(node.in_flight), number(node.share, 2), time(node.for_seconds)]);
     const button = element.children[5].firstChild;
     const drained = (state.overrides ?? []).find((it) => it.subject === "node" && it.name === node.address);
     button.hidden = !state.takes_commands || !state.overrides;

@@ -218,6 +218,7 @@ impl Source for OneOfEverything {
             explanation: "no state change since the start",
             for_the_last: Duration::ZERO,
             ejected_for: None,
+            slow_start_for: None,
             in_flight: 0,
             share: 1.0,
             sessions: Some((0, 0)),

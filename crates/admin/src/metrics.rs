@@ -335,6 +335,12 @@ fn of_nodes(out: &mut Exposition, nodes: &[UpstreamNodeView]) {
     each(names::NODE_SHARE, |node| node.share);
     each(names::NODE_PICKED, |node| node.picked as f64);
     each(names::NODE_CONNECTIONS, |node| node.connections as f64);
+    let mut statuses = out.family(names::NODE_STATUS);
+    for node in nodes {
+        for status in ["up", "down", "ejected", "draining"] {
+            statuses.value(&[("node", &node.address), ("status", status)], flag(node.status == status));
+        }
+    }
     let known = || nodes.iter().filter_map(|node| Some((node.address.as_str(), node.sessions?)));
     let mut sessions = out.family(names::NODE_SESSIONS);
     for (node, (there, _)) in known() {

@@ -141,6 +141,7 @@ metrics! {
 
     // By node of the application.
     NODE_UP = Gauge "suimon_node_up", "1 if the node receives new requests.";
+    NODE_STATUS = Gauge "suimon_node_status", "1 for the status that the node has: up, down (health checks), ejected (failed requests) or draining.";
     NODE_IN_FLIGHT = Gauge "suimon_node_in_flight_requests", "Requests at the node.";
     NODE_SHARE = Gauge "suimon_node_share_ratio", "Its share of the requests in flight, which moves until requests take as long on all nodes; their mean is 1.";
     NODE_SESSIONS = Gauge "suimon_node_sessions", "Sessions of the application that are known to be at the node (upstream.affinity).";

@@ -20,6 +20,10 @@ pub struct NodeState {
     pub for_seconds: f64,
     /// How long an ejection still lasts, seconds.
     pub ejected_for_seconds: Option<f64>,
+    /// How long it still has less than its share, as it has just come or come back, seconds; absent: it has all
+    /// of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow_start_for_seconds: Option<f64>,
     /// Requests at the node.
     pub in_flight: u32,
     /// Its share of the requests in flight, which moves until requests take as long on all nodes; their
@@ -73,6 +77,7 @@ impl NodeState {
             explanation: node.explanation.to_string(),
             for_seconds: node.for_the_last.as_secs_f64(),
             ejected_for_seconds: node.ejected_for.map(|left| left.as_secs_f64()),
+            slow_start_for_seconds: node.slow_start_for.map(|left| left.as_secs_f64()),
             in_flight: node.in_flight,
             share: node.share,
             sessions: node.sessions.map(|(there, _)| there),

@@ -742,6 +742,7 @@ pub(crate) mod tests {
                 explanation: "no state change since the start",
                 for_the_last: Duration::from_secs(3),
                 ejected_for: None,
+                slow_start_for: None,
                 in_flight: 3,
                 share: 1.0,
                 sessions: None,

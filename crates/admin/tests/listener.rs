@@ -200,6 +200,7 @@ impl Source for Fixed {
             explanation: if down { "health checks fail" } else { "health checks pass" },
             for_the_last: Duration::from_secs(3),
             ejected_for: None,
+            slow_start_for: None,
             in_flight: 3,
             share: 1.0,
             sessions: Some((7, 2)),

@@ -66,6 +66,7 @@ impl Source for Fake {
         };
         View {
             https_redirects: 0,
+            retries: suimon_proxy::RetryCounts::default(),
             uptime: Duration::from_secs(60),
             connections_open: 8,
             connections: 40,
@@ -118,6 +119,7 @@ impl Source for Fake {
     fn nodes(&self) -> Vec<UpstreamNodeView> {
         let down = self.node_down.load(Relaxed);
         vec![UpstreamNodeView {
+            slow_start_for: None,
             node: NodeId(0),
             pool: PoolId(0),
             address: self.node.into(),

@@ -20,6 +20,8 @@ pub struct Params {
     pub ejection: EjectionParams,
     /// How a node is chosen among several.
     pub balance: Balance,
+    /// For how long a node that has come, or come back, has less than its share; zero: it has all at once.
+    pub slow_start: Duration,
     /// How sessions of the application are kept at their nodes; `None`: they are not.
     pub affinity: Option<AffinityParams>,
     /// The share of requests that may be sent again although a node may have worked on them, 0 to 1.
@@ -31,6 +33,8 @@ pub struct Params {
 impl Params {
     /// As many may be sent again as with Finagle and Envoy.
     pub const RETRY_SHARE: f64 = 0.2;
+    /// Long enough for a pool of connections and a compiler at run time, and too short to be missed.
+    pub const SLOW_START: Duration = Duration::from_secs(10);
 }
 
 impl Default for Params {
@@ -39,6 +43,7 @@ impl Default for Params {
             checks: None,
             ejection: EjectionParams::default(),
             balance: Balance::default(),
+            slow_start: Params::SLOW_START,
             affinity: None,
             retry_share: Params::RETRY_SHARE,
             seed: 0,
@@ -347,6 +352,8 @@ pub struct NodeView {
     pub since: Instant,
     /// When an ejection ends.
     pub until: Option<Instant>,
+    /// When it has all of its share, if it is up and one of several; it may have been long ago.
+    pub slow_start_until: Option<Instant>,
     /// Requests in flight.
     pub in_flight: u32,
     /// Its share of the requests in flight; the mean of all nodes is 1.

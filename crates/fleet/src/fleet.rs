@@ -2,14 +2,14 @@
 
 use crate::affinity::Affinity;
 use crate::api::{
-    Change, Checked, FleetFull, LoadReport, NODES_MAX, NodeView, OUTPUTS_MAX, Output, Params, Pick,
+    Balance, Change, Checked, FleetFull, LoadReport, NODES_MAX, NodeView, OUTPUTS_MAX, Output, Params, Pick,
     PickReason, Served, Status, Why,
 };
 use crate::ejection::Ejection;
 use crate::faults::Faults;
 use crate::health::Health;
 use crate::reported::Reports;
-use crate::retries::{Retry, RetryBudget, RetryCounts};
+use crate::retries::RetryBudget;
 use crate::shares::Shares;
 use crate::silence::Silence;
 use std::collections::VecDeque;
@@ -79,9 +79,9 @@ impl Fleet {
         Fleet {
             affinity: params.affinity.map(Affinity::new),
             retries: RetryBudget::new(params.retry_share),
+            shares: Shares::new(params.slow_start),
             params,
             nodes: Vec::new(),
-            shares: Shares::default(),
             faults: Faults::default(),
             reports: Reports::default(),
             outputs: VecDeque::new(),
@@ -143,37 +143,6 @@ impl Fleet {
         self.reports.remove_node(node.index());
         self.return_some(now);
         true
-    }
-
-    /// Notes that a request is sent for the first time.
-    pub fn handle_request(&mut self, now: Instant) {
-        self.retries.handle_request(now);
-    }
-
-    /// Notes that a request is tried again of which nothing had been sent.
-    pub fn handle_unsent(&mut self) {
-        self.retries.handle_unsent();
-    }
-
-    /// Notes that a request is sent again, as a kept connection closed as it was sent.
-    pub fn handle_closed(&mut self) {
-        self.retries.handle_closed();
-    }
-
-    /// Returns a retry if a request may be sent again that a node may have worked on. It counts as sent until
-    /// [`Fleet::handle_retry_answered`].
-    pub fn ask_retry(&mut self, now: Instant) -> Option<Retry> {
-        self.retries.ask(now)
-    }
-
-    /// Notes that a request that was sent again has got a good answer.
-    pub fn handle_retry_answered(&mut self, now: Instant, retry: Retry) {
-        self.retries.handle_answered(now, retry);
-    }
-
-    /// Returns how many requests were tried again.
-    pub fn retry_counts(&self) -> RetryCounts {
-        self.retries.counts()
     }
 
     /// Returns a node for one request, other than `avoid` if any other is up; `None` if all nodes
@@ -408,9 +377,17 @@ impl Fleet {
         let view = |(id, node): (NodeId, &Node)| NodeView {
             report: self.reports.last(id.index()),
             sessions: self.affinity.as_ref().map(|affinity| affinity.count(id)),
+            slow_start_until: self.slow_start_until(id),
             ..node.view(id, self.shares.share(id.index()))
         };
         self.present().map(view).collect()
+    }
+
+    /// Returns until when a node that is up has less than its share; the rule of the papers knows none.
+    fn slow_start_until(&self, node: NodeId) -> Option<Instant> {
+        let knows = self.params.balance != Balance::Paper && self.present().nth(1).is_some();
+        let is_up = self.nodes.get(node.index()).is_some_and(|node| node.status() == Status::Up);
+        (knows && is_up).then(|| self.shares.warm_at(node.index()))
     }
 
     fn present(&self) -> impl Iterator<Item = (NodeId, &Node)> + Clone {
@@ -591,6 +568,7 @@ impl Node {
             why: self.why,
             since: self.since,
             until: self.ejection.until(),
+            slow_start_until: None,
             in_flight: self.in_flight,
             share,
             report: None,
@@ -610,6 +588,7 @@ fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
 
 mod ejections;
 mod reported;
+mod retries;
 mod sessions;
 
 #[cfg(test)]

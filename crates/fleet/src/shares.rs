@@ -13,8 +13,8 @@
 //! node = argmin (in flight / p + 1) / w      a random one of equals; of two random ones beyond 64  (3)
 //! ```
 //!
-//! p is 1; a node that comes, or comes back, begins with a quarter, and has all of it after ten seconds, as
-//! its caches are cold. The share of a node that gets no requests goes back to 1 within some ten seconds, so
+//! p is 1; a node that comes, or comes back, begins with a quarter, and has all of it once slow start is over
+//! (ten seconds, unless it is said otherwise), as its caches are cold. The share of a node that gets no requests goes back to 1 within some ten seconds, so
 //! that it is tried again.
 //!
 //! In (2) count nodes that have answered five requests since the last move. One that is slower than the mean
@@ -56,9 +56,8 @@ const EVERY: Duration = Duration::from_millis(500);
 const EVERY_REQUESTS: f64 = 2.0;
 /// Requests of a node since the last move, without which it says nothing.
 const SEEN_LEAST: u32 = 5;
-/// What a node begins with, and for how long it has less than its share.
+/// What a node begins with of its share.
 const BEGINS_WITH: f64 = 0.25;
-const WARM_AFTER_S: f64 = 10.0;
 /// How long a node answers nothing until it is silent, and the same in requests.
 const SILENT_AFTER_S: f64 = 2.0;
 const SILENT_REQUESTS: f64 = 8.0;
@@ -79,6 +78,8 @@ pub(crate) struct Shares {
     /// The mean time of any request, seconds, likewise.
     any: (f64, f64),
     moved: Option<Instant>,
+    /// For how long a node that has come has less than its share.
+    slow_start: Duration,
     /// Whether nodes are picked by something else, so that shares would move without end.
     holds: bool,
     /// When any node answered last.
@@ -107,6 +108,12 @@ struct NodeShare {
 }
 
 impl Shares {
+    /// Returns the shares of no nodes. `slow_start`: for how long one that comes has less than its share; zero:
+    /// it has all of it at once.
+    pub(crate) fn new(slow_start: Duration) -> Self {
+        Shares { slow_start, ..Shares::default() }
+    }
+
     /// Takes a node in, at the place of one that is gone or at the end.
     pub(crate) fn add_node(&mut self, now: Instant, node: usize) {
         // The first ones are all as cold: they need no time.
@@ -283,8 +290,19 @@ impl Shares {
 
     /// Returns which part of its share a node has already: less than 1 while its caches are cold.
     pub(crate) fn part(&self, now: Instant, node: usize) -> f64 {
-        let warm = (now.secs_since(self.nodes[node].since) / WARM_AFTER_S).min(1.0);
-        BEGINS_WITH + (1.0 - BEGINS_WITH) * warm
+        let serves_for = now.since(self.nodes[node].since);
+        if serves_for >= self.slow_start {
+            return 1.0;
+        }
+        BEGINS_WITH + (1.0 - BEGINS_WITH) * serves_for.as_secs_f64() / self.slow_start.as_secs_f64()
+    }
+
+    /// Returns when a node has all of its share; the first ones have had it from the start.
+    pub(crate) fn warm_at(&self, node: usize) -> Instant {
+        self.nodes.get(node).map_or(Instant::ORIGIN, |node| match node.since {
+            Instant::ORIGIN => Instant::ORIGIN,
+            since => since + self.slow_start,
+        })
     }
 
     /// Returns since when a node must owe answers to be silent.

@@ -56,6 +56,9 @@ pub struct UpstreamParams {
     pub fastcgi: Option<FastCgiParams>,
     /// The workers behind the node at [`NodeAddress::Workers`]; needed if there is such a node.
     pub workers: Option<WorkersNodeParams>,
+    /// For how long a node that has come, or come back, has less than its share of requests. Zero: it has
+    /// all of it at once.
+    pub slow_start: Duration,
     /// The share of requests that may be sent again although a node may have worked on them, 0 to 1;
     /// 0: none.
     pub retry_share: f64,
@@ -84,6 +87,7 @@ impl Default for UpstreamParams {
             tls: TlsParams::default(),
             fastcgi: None,
             workers: None,
+            slow_start: suimon_fleet::Params::SLOW_START,
             retry_share: suimon_fleet::Params::RETRY_SHARE,
             seed: 1,
         }

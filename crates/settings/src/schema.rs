@@ -144,6 +144,7 @@ const TAKES_RESTART: &[&str] = &[
     "upstream.balance",
     "upstream.affinity",
     "upstream.affinity_idle",
+    "upstream.slow_start",
     "upstream.retry_share",
     "upstream.pool_idle_max",
     "upstream.pool_idle_age",

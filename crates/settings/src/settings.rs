@@ -650,6 +650,7 @@ fn upstream_of_nodes(sections: &Sections, faults: &mut Faults) -> (UpstreamParam
         workers: None,
         nodes,
         grows: come || discovery.is_some(),
+        slow_start: values.time("slow_start"),
         retry_share: values.number("retry_share"),
         seed: sections.once("gate").count("seed"),
     };

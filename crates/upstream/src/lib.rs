@@ -647,6 +647,7 @@ fn fleet_params(params: &UpstreamParams) -> suimon_fleet::Params {
         checks,
         ejection: params.ejection.clone(),
         balance: params.balance,
+        slow_start: params.slow_start,
         affinity: params
             .affinity
             .as_ref()

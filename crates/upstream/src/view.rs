@@ -26,6 +26,8 @@ pub struct UpstreamNodeView {
     pub for_the_last: Duration,
     /// How long an ejection still lasts.
     pub ejected_for: Option<Duration>,
+    /// How long it still has less than its share, as it has just come or come back.
+    pub slow_start_for: Option<Duration>,
     /// Requests in flight.
     pub in_flight: u32,
     /// Its share of the requests in flight; the mean of all nodes is 1.
@@ -86,6 +88,10 @@ impl Upstream {
             explanation: seen.why.explain(),
             for_the_last: now.since(seen.since),
             ejected_for: seen.until.map(|until| until.since(now)),
+            slow_start_for: seen
+                .slow_start_until
+                .map(|until| until.since(now))
+                .filter(|left| !left.is_zero()),
             in_flight: seen.in_flight,
             share: seen.share,
             sessions: seen.sessions,

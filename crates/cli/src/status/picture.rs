@@ -417,6 +417,9 @@ fn nodes(nodes: &[NodeState], most: usize) -> String {
         if let Some(left) = node.ejected_for_seconds {
             why.push_str(&format!(", for another {}", time(left)));
         }
+        if let Some(left) = node.slow_start_for_seconds {
+            why.push_str(&format!("; slow start for another {}", time(left)));
+        }
         if let Some(sessions) = node.sessions {
             why.push_str(&format!("; {} at it", counted(u64::from(sessions), "session")));
         }

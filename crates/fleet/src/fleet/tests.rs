@@ -3,6 +3,8 @@ use crate::{CheckParams, Checked, EjectionParams};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
+mod slow_start;
+
 const SECOND: Duration = Duration::from_secs(1);
 
 fn at(seconds: f64) -> Instant {

@@ -78,6 +78,12 @@ pub(super) const UPSTREAM: Section = Section {
             "What becomes of the work of a client that has gone.",
         ),
         key(
+            "slow_start",
+            Time(0, HOUR),
+            Is("\"10s\""),
+            "How long a node that comes, or comes back, takes to get its whole share of the requests: it begins with a quarter of it. \"0s\": at once. Not with balance = \"paper\".",
+        ),
+        key(
             "retry_share",
             Number(0.0, 1.0),
             Is("0.2"),

@@ -227,11 +227,14 @@ async fn a_failing_health_check_takes_a_node_out_and_a_passing_one_back() {
     })
     .await;
     let other = Backend::answering(OK).await;
-    let upstream = Upstream::new(checked(&[sick.address, other.address], Some("/health?deep=1"))).unwrap();
+    let mut params = checked(&[sick.address, other.address], Some("/health?deep=1"));
+    params.slow_start = Duration::from_secs(3600);
+    let upstream = Upstream::new(params).unwrap();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let runner = upstream.clone();
     let running = tokio::spawn(async move { runner.run(async { drop(stopped.await) }).await });
     until("checks are made", || sick.requests() > 2).await;
+    assert_eq!(upstream.view()[0].slow_start_for, None, "the first nodes are all as cold");
     assert!(upstream.view().iter().all(|node| node.status == "up"));
     well.store(false, SeqCst);
     until("the sick node is out", || upstream.view()[0].status == "down").await;
@@ -244,6 +247,8 @@ async fn a_failing_health_check_takes_a_node_out_and_a_passing_one_back() {
     well.store(true, SeqCst);
     until("it is back", || upstream.view()[0].status == "up").await;
     assert_eq!(upstream.view()[0].reason, "checks_passed");
+    assert!(upstream.view()[0].slow_start_for.is_some_and(|left| left > Duration::from_secs(3000)));
+    assert_eq!(upstream.view()[1].slow_start_for, None);
     drop(stop);
     within(running).await.unwrap();
 }

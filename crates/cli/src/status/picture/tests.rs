@@ -130,6 +130,7 @@ fn state() -> State {
             explanation: "health checks pass".to_string(),
             for_seconds: 99.0,
             ejected_for_seconds: None,
+            slow_start_for_seconds: None,
             in_flight: 3,
             share: 1.0,
             sessions: None,
