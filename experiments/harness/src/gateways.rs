@@ -170,6 +170,11 @@ impl Gateway {
         http::gateway_state(self.admin?).ok()
     }
 
+    /// Returns the end of what it has written, for messages.
+    pub(crate) fn last_words(&self) -> String {
+        self.process.as_ref().map(Running::last_words).unwrap_or_default()
+    }
+
     /// Ends it, by SIGTERM or SIGKILL. Nothing listens afterwards.
     pub(crate) fn end(mut self, in_peace: bool) -> Result<()> {
         match &mut self.process {
@@ -242,6 +247,47 @@ impl Served<'_> {
         process.wait_for_listener(self.admin, START_PATIENCE)?;
         Ok(Gateway { process: Some(process), address: self.listen, admin: Some(self.admin) })
     }
+}
+
+/// Starts Suimon on `cores` with settings that name the application. It saves no leases and nothing learned.
+/// With `names` it looks host names up in that file, and not in the machine's.
+pub(crate) fn start_configured(
+    common: &Common,
+    folder: &Path,
+    settings: &str,
+    cores: &[usize],
+    names: Option<&Path>,
+) -> Result<Gateway> {
+    let path = folder.join("gateway.toml");
+    fs::write(&path, settings).trouble(path.display())?;
+    let (listen, admin) = (free_address()?, free_address()?);
+    let program = match names {
+        None => Program::new("gateway", &common.suimon),
+        Some(names) => with_names(Program::new("gateway", "unshare"), names).arg(common.suimon.display()),
+    };
+    let mut process = program
+        .cores(cores)
+        .args(["serve", "--lease-keys", "none", "--learned", "none", "--config", &path.to_string_lossy()])
+        .args(["--listen".to_owned(), listen.to_string(), "--admin".to_owned(), admin.to_string()])
+        .env("STATE_DIRECTORY", folder)
+        .descriptors(DESCRIPTORS)
+        .start(folder)?;
+    process.wait_for_listener(listen, START_PATIENCE)?;
+    process.wait_for_listener(admin, START_PATIENCE)?;
+    Ok(Gateway { process: Some(process), address: listen, admin: Some(admin) })
+}
+
+/// Returns whether a process may be given a file of names of its own here.
+pub(crate) fn may_have_names(folder: &Path, names: &Path) -> bool {
+    let tried = with_names(Program::new("names", "unshare"), names).arg("true").start(folder);
+    tried.and_then(|mut tried| tried.wait(START_PATIENCE)).is_ok_and(|status| status.success())
+}
+
+/// Completes an `unshare` that runs what is added with `names` in place of `/etc/hosts`. It needs no rights
+/// beyond those of a user, where the kernel lets users have namespaces.
+fn with_names(unshare: Program, names: &Path) -> Program {
+    let script = format!("mount --bind '{}' /etc/hosts && exec \"$@\"", names.display());
+    unshare.args(["--user", "--map-root-user", "--mount", "sh", "-c", &script, "sh"])
 }
 
 /// Starts HAProxy on `core`, with the settings for its listening address.

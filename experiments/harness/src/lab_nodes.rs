@@ -17,6 +17,8 @@ use crate::trouble::{Result, While, failed};
 const START_PATIENCE: Duration = Duration::from_secs(20);
 /// How long nodes may take to finish what they have.
 const IDLE_WITHIN: Duration = Duration::from_secs(30);
+/// How long a node may take to take in what it is told.
+const TOLD_WITHIN: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// A node that listens.
@@ -29,19 +31,38 @@ pub(crate) struct LabNode {
 
 /// Starts a node with these slots and mean seconds of work, of which it computes this share.
 pub(crate) fn start(common: &Common, name: &str, slots: u32, mean_s: f64, cpu: f64) -> Result<LabNode> {
+    start_at(common, name, free_address()?, slots, mean_s, cpu)
+}
+
+/// Starts one at an address of this machine.
+pub(crate) fn start_at(
+    common: &Common,
+    name: &str,
+    address: SocketAddr,
+    slots: u32,
+    mean_s: f64,
+    cpu: f64,
+) -> Result<LabNode> {
     let folder = common.scratch.join(name);
     let proc = folder.join("proc");
     fs::create_dir_all(&proc).trouble(proc.display())?;
-    let address = free_address()?;
     let mut process = Program::new(name, &common.suimon)
         .cores(&[common.app_core])
-        .args(["lab-node", "--starts-after", "0s", "--port", &address.port().to_string()])
+        .args(["lab-node", "--starts-after", "0s", "--address", &address.ip().to_string()])
+        .args(["--port", &address.port().to_string()])
         .args(["--slots".to_owned(), slots.to_string(), "--cpu".to_owned(), cpu.to_string()])
         .args(["--mean".to_owned(), format!("{:.0}ms", mean_s * 1000.0)])
         .args(["--proc".to_owned(), proc.display().to_string()])
         .start(&folder)?;
     process.wait_for_listener(address, START_PATIENCE)?;
     Ok(LabNode { process, address, proc })
+}
+
+/// Tells the node at `to` how to behave from now on, such as `mode=fail`.
+pub(crate) fn tell(to: SocketAddr, mode: &str) -> Result<()> {
+    let path = format!("/control?{mode}");
+    let answer = http::ask(to, "node", &path, &[], Some((http::FORM, &[])), TOLD_WITHIN)?;
+    if answer.status == 200 { Ok(()) } else { failed(format!("a node answers {}", answer.status)) }
 }
 
 /// Waits until none of them has a request.

@@ -26,6 +26,7 @@
 //! - [`cluster_papers`]: `cluster-papers`, how many nodes serve through a rise, simulated.
 //! - [`nodes_and_line`]: `nodes-and-line`, what the law of their number gains from the line, simulated.
 //! - [`cluster_live`]: `cluster-live`, real nodes that come and go beside the simulator, and their faults.
+//! - [`node_faults`]: `node-faults`, nodes that fail in every way that nodes do, and come back.
 //! - [`workers_papers`]: `workers-papers`, how many resident workers are best, simulated.
 //! - [`degradation_tomcat`]: `degradation-tomcat`, the papers' jobs on a real Tomcat under wishes,
 //!   pauses and other gateways.
@@ -44,7 +45,8 @@
 //!
 //! Beneath them, on `suimon-process`: `cpu`, `machine`, `apps`, `gateways`, `crowd`,
 //! `journey`, `bound`, `observe`, `memory`, `memory_group`, `workspace`, `database`, `mariadb`,
-//! `workers`, `lab_nodes`; and `data`, `figures`, `clock`.
+//! `workers`, `lab_nodes`; and `data`, `figures`, `clock`,
+//! `recovery`, `witness`.
 //!
 //! Exit codes: 0 done and it holds, 1 it does not or something failed while running, 2 wrong usage.
 
@@ -79,11 +81,13 @@ mod mariadb;
 mod mediawiki;
 mod memory;
 mod memory_group;
+mod node_faults;
 mod nodes_and_line;
 mod observe;
 mod overload;
 mod parallel;
 mod proxy_cost;
+mod recovery;
 mod sharing_live;
 mod sharing_simulated;
 mod sim;
@@ -101,6 +105,7 @@ mod under_capacity;
 mod waiting_cost;
 mod waiting_line;
 mod waiting_memory;
+mod witness;
 mod workers;
 mod workers_cost;
 mod workers_faults;
@@ -203,6 +208,8 @@ enum Experiment {
     AgentCost(agent_cost::Options),
     #[command(name = "cluster-live")]
     ClusterLive(cluster_live::Options),
+    #[command(name = "node-faults")]
+    NodeFaults(node_faults::Options),
     #[command(name = "balancing-live")]
     BalancingLive(balancing_live::Options),
     #[command(name = "workers-guard", hide = true)]
@@ -250,6 +257,7 @@ fn main() -> ExitCode {
         Experiment::WorkersCost(options) => workers_cost::run(options),
         Experiment::AgentCost(options) => agent_cost::run(&options),
         Experiment::ClusterLive(options) => cluster_live::run(&options),
+        Experiment::NodeFaults(options) => node_faults::run(&options),
         Experiment::BalancingLive(options) => balancing_live::run(&options),
         Experiment::WorkersGuard(options) => workspace::guard(&options),
         Experiment::Sim(options) => return sim::run(&options),

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use suimon_process::{Program, Running, free_address};
 
 use crate::common::Common;
-use crate::gateways::{DESCRIPTORS, Gateway, START_PATIENCE, start_haproxy};
+use crate::gateways::{Gateway, start_configured, start_haproxy};
 use crate::lab_nodes::LabNode;
 use crate::trouble::{Result, While};
 
@@ -107,7 +107,6 @@ impl Contestant {
     }
 
     fn start_suimon(self, common: &Common, folder: &Path, nodes: &[(LabNode, u32)]) -> Result<Standing> {
-        let (listen, admin) = (free_address()?, free_address()?);
         let addresses: Vec<String> =
             nodes.iter().map(|(node, _)| format!("http://{}", node.address)).collect();
         // Only the choice of a node is compared: nobody waits in line, or is held back at the door. As
@@ -125,18 +124,7 @@ impl Contestant {
                 keys.display().to_string()
             );
         }
-        let path = folder.join("gateway.toml");
-        fs::write(&path, &settings).trouble(path.display())?;
-        let mut process = Program::new("gateway", &common.suimon)
-            .cores(&[common.load_core])
-            .args(["serve", "--lease-keys", "none", "--learned", "none", "--config", &path.to_string_lossy()])
-            .args(["--listen".to_owned(), listen.to_string(), "--admin".to_owned(), admin.to_string()])
-            .env("STATE_DIRECTORY", folder)
-            .descriptors(DESCRIPTORS)
-            .start(folder)?;
-        process.wait_for_listener(listen, START_PATIENCE)?;
-        process.wait_for_listener(admin, START_PATIENCE)?;
-        let gateway = Gateway { process: Some(process), address: listen, admin: Some(admin) };
+        let gateway = start_configured(common, folder, &settings, &[common.load_core], None)?;
         let mut standing =
             Standing { contestant: self, gateway, folder: folder.to_owned(), agents: Vec::new() };
         let Some(every) = self.reports_every() else { return Ok(standing) };

@@ -7,25 +7,21 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use suimon_admin::ScalingState;
-use suimon_process::{Program, Running, Signal, free_address, group};
+use suimon_process::{Signal, group};
 
 use super::scenario::Scenario;
 use crate::common::Common;
-use crate::gateways::{DESCRIPTORS, START_PATIENCE};
+use crate::gateways::{Gateway, start_configured};
 use crate::http;
 use crate::trouble::{Result, While, failed};
 
 /// How long the first nodes may take to serve.
 const SERVING_WITHIN: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// How long the gateway may take to end.
-const END_PATIENCE: Duration = Duration::from_secs(30);
 
 /// A gateway with nodes of its own.
 pub(super) struct Place {
-    gateway: Running,
-    pub(super) address: SocketAddr,
-    pub(super) admin: SocketAddr,
+    pub(super) gateway: Gateway,
     pub(super) folder: PathBuf,
     /// While this file is there no node comes to its start.
     hold: PathBuf,
@@ -54,20 +50,10 @@ impl Place {
         // Of a run that was given up.
         let _ = fs::remove_file(&hold);
         let settings = settings(common, scenario, &hold, law);
-        let path = folder.join("gateway.toml");
-        fs::write(&path, settings).trouble(path.display())?;
-        let (address, admin) = (free_address()?, free_address()?);
-        let mut gateway = Program::new("gateway", &common.suimon)
-            // Its nodes inherit the cores: they may use both, and move themselves to theirs.
-            .cores(&[common.load_core, common.app_core])
-            .args(["serve", "--lease-keys", "none", "--learned", "none", "--config", &path.to_string_lossy()])
-            .args(["--listen".to_owned(), address.to_string(), "--admin".to_owned(), admin.to_string()])
-            .env("STATE_DIRECTORY", &folder)
-            .descriptors(DESCRIPTORS)
-            .start(&folder)?;
-        gateway.wait_for_listener(address, START_PATIENCE)?;
-        gateway.wait_for_listener(admin, START_PATIENCE)?;
-        let mut place = Place { gateway, address, admin, folder, hold };
+        // Its nodes inherit the cores: they may use both, and move themselves to theirs.
+        let cores = [common.load_core, common.app_core];
+        let gateway = start_configured(common, &folder, &settings, &cores, None)?;
+        let mut place = Place { gateway, folder, hold };
         let deadline = Instant::now() + SERVING_WITHIN;
         // It says nothing of nodes until it has looked at them for the first time.
         while place.state()?.scaling.is_none_or(|scaling| scaling.serving < first) {
@@ -84,11 +70,14 @@ impl Place {
     }
 
     pub(super) fn must_run(&mut self) -> Result<()> {
-        Ok(self.gateway.must_run()?)
+        self.gateway.must_run()
     }
 
     pub(super) fn state(&self) -> Result<suimon_admin::State> {
-        http::gateway_state(self.admin)
+        match self.gateway.state() {
+            Some(state) => Ok(state),
+            None => failed("the gateway does not tell its state"),
+        }
     }
 
     pub(super) fn scaling(&self) -> Result<ScalingState> {
@@ -100,7 +89,8 @@ impl Place {
 
     /// Returns the nodes' processes, the oldest first.
     pub(super) fn nodes(&self) -> Result<Vec<NodeProcess>> {
-        let family = group::tree(self.gateway.pid()).trouble("the gateway's processes")?;
+        let family =
+            group::tree(self.gateway.pid().unwrap_or_default()).trouble("the gateway's processes")?;
         let mut nodes: Vec<NodeProcess> = family.into_iter().filter_map(node_process).collect();
         nodes.sort_by_key(|node| node.pid);
         Ok(nodes)
@@ -122,9 +112,9 @@ impl Place {
     }
 
     /// Ends it with all its nodes, and returns how many processes were left.
-    pub(super) fn end(mut self) -> Result<usize> {
+    pub(super) fn end(self) -> Result<usize> {
         let nodes = self.nodes()?;
-        self.gateway.terminate(END_PATIENCE)?;
+        self.gateway.end(true)?;
         let left: Vec<NodeProcess> =
             nodes.into_iter().filter(|node| node_process(node.pid) == Some(*node)).collect();
         left.iter().for_each(|node| group::signal(node.pid, Signal::KILL));
@@ -135,19 +125,6 @@ impl Place {
 impl NodeProcess {
     pub(super) fn to(self) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], self.port))
-    }
-
-    /// Tells it how to behave from now on.
-    pub(super) fn told(self, mode: &str) -> Result<()> {
-        let answer = http::ask(
-            self.to(),
-            "node",
-            &format!("/control?{mode}"),
-            &[],
-            Some((http::FORM, &[])),
-            Duration::from_secs(5),
-        )?;
-        if answer.status == 200 { Ok(()) } else { failed(format!("a node answers {}", answer.status)) }
     }
 }
 

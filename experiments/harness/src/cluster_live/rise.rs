@@ -69,7 +69,7 @@ pub(super) fn live(common: &Common, scenario: &Scenario, seed: u64) -> Result<Ri
         folder: &place.folder.clone(),
         core: common.load_core,
         journey: scenario.journey(seed, &scenario.phase),
-        to: place.address,
+        to: place.gateway.address,
         warmup: Duration::from_secs(from.into()),
         measure: Some(Duration::from_secs((until - from).into())),
     };

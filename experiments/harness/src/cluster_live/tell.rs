@@ -7,11 +7,12 @@ use suimon_chart::{Axis, Hue, Plot, Series, Span};
 use suimon_statistics::mean;
 
 use super::Data;
-use super::faults::{AT_S, COUNTED_FROM_S, Case, Fault, NODES, SHARE, WITNESSES};
+use super::faults::{AT_S, COUNTED_FROM_S, Case, Fault, NODES, SHARE};
 use super::rise::Rise;
 use crate::claims::Claim;
 use crate::figures::{self, Panel};
 use crate::trouble::Result;
+use crate::witness::WITNESSES;
 
 /// How far the real number of nodes may be from the simulated one, as a share.
 const NODES_WITHIN: f64 = 0.15;
@@ -146,18 +147,7 @@ pub(super) fn tables(data: &Data) -> String {
         }
     }
     for witness in data.cases.iter().flat_map(|case| &case.witnesses) {
-        let told: Vec<String> = witness
-            .answers
-            .iter()
-            .map(|(at, status, state, place)| {
-                format!(
-                    "{at:.1} s: {status} {state}{}",
-                    place.map_or(String::new(), |place| format!(" {place}"))
-                )
-            })
-            .collect();
-        let served = witness.served_after_s.map_or("never".to_owned(), |at| format!("at {at:.1} s"));
-        let _ = writeln!(out, "  came while all were gone: {}; served {served}", told.join(", "));
+        let _ = writeln!(out, "  came while all were gone: {}", witness.line());
     }
     out
 }

@@ -1,0 +1,193 @@
+//! A metastable failure: clients that try again keep the application down once something else has brought it
+//! down, though that is over.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use suimon_process::Signal;
+
+use super::scene::{Nodes, capacity_per_s};
+use crate::common::Common;
+use crate::crowd::Crowd;
+use crate::lab_nodes;
+use crate::recovery::{normal_after, normal_for_good_after, rate};
+use crate::trouble::Result;
+
+/// What is asked for as a share of what all nodes can do, before anybody tries again.
+pub(super) const SHARE: f64 = 0.9;
+/// How long a client waits for an answer, and how often it tries again, at once.
+pub(super) const PATIENCE: Duration = Duration::from_secs(1);
+pub(super) const RETRIES: u32 = 3;
+/// As in the other plays.
+pub(super) const FROM_S: u32 = 8;
+pub(super) const AT_S: u32 = 20;
+const AFTER_S: u32 = 45;
+pub(super) const END_S: u32 = 65;
+
+/// What brings it down.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Trigger {
+    /// All nodes are stopped with SIGSTOP, and go on after ten seconds.
+    Stall,
+    /// All work takes three times as long, for fifteen seconds.
+    Slow,
+}
+
+impl Trigger {
+    pub(super) const ALL: [Trigger; 2] = [Trigger::Stall, Trigger::Slow];
+
+    pub(super) const fn words(self) -> &'static str {
+        match self {
+            Trigger::Stall => "all nodes stall for 10 s",
+            Trigger::Slow => "work is tripled for 15 s",
+        }
+    }
+
+    pub(super) const fn lasts_s(self) -> u32 {
+        match self {
+            Trigger::Stall => 10,
+            Trigger::Slow => 15,
+        }
+    }
+}
+
+/// What is between clients and nodes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Before {
+    /// HAProxy, which sends a request where the fewest are.
+    Haproxy,
+    Suimon,
+}
+
+impl Before {
+    pub(super) const ALL: [Before; 2] = [Before::Haproxy, Before::Suimon];
+
+    pub(super) const fn words(self) -> &'static str {
+        match self {
+            Before::Haproxy => "haproxy leastconn",
+            Before::Suimon => "suimon",
+        }
+    }
+}
+
+/// One play. Seconds are since the load began.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(super) struct Storm {
+    pub(super) trigger: Trigger,
+    pub(super) before: Before,
+    pub(super) asked_per_s: f64,
+    pub(super) over_at_s: f64,
+    pub(super) answered_by_second: Vec<u32>,
+    pub(super) sent_by_second: Vec<u32>,
+    /// Useful answers per second before, while the trigger lasted, and after it.
+    pub(super) before_per_s: f64,
+    pub(super) during_per_s: f64,
+    pub(super) after_per_s: f64,
+    /// Requests per second after it.
+    pub(super) sent_after_per_s: f64,
+    /// From the end of the trigger until it is at 0.9 of before for a while, and for good; absent: never.
+    pub(super) normal_after_s: Option<u32>,
+    pub(super) normal_for_good_after_s: Option<u32>,
+}
+
+pub(super) fn play(common: &Common, trigger: Trigger, before: Before) -> Result<Storm> {
+    let name = format!("{trigger:?}-{before:?}").to_lowercase();
+    let nodes = Nodes::start(common, &name, false)?;
+    let mut gateway = match before {
+        Before::Haproxy => nodes.haproxy()?,
+        // Clients of an interface wait in no line.
+        Before::Suimon => nodes.suimon("\n[[session]]\nkind = \"call\"\nwaiting_room = false\n")?,
+    };
+    let asked_per_s = SHARE * capacity_per_s();
+    let crowd = Crowd {
+        suimon: &common.suimon,
+        name: "crowd",
+        folder: &nodes.folder.clone(),
+        core: common.load_core,
+        journey: journey(common.seed, asked_per_s),
+        to: gateway.address,
+        warmup: Duration::ZERO,
+        measure: Some(Duration::from_secs(END_S.into())),
+    };
+    let (mut began_at, mut over_at) = (None, None);
+    let report = crowd.start()?.finish(|at| {
+        gateway.must_run()?;
+        if began_at.is_none() && at >= Duration::from_secs(AT_S.into()) {
+            began_at = Some(at);
+            pull(&nodes, trigger, true)?;
+        }
+        if over_at.is_none() && at >= Duration::from_secs((AT_S + trigger.lasts_s()).into()) {
+            over_at = Some(at);
+            pull(&nodes, trigger, false)?;
+        }
+        Ok(())
+    });
+    // A node that is stopped would not end.
+    pull(&nodes, trigger, false)?;
+    let report = report?;
+    gateway.end(false)?;
+    let answered: Vec<u32> = report.series.iter().map(|second| second.completed).collect();
+    let sent: Vec<u32> = report.series.iter().map(|second| second.requests).collect();
+    let before_per_s = rate(&answered, FROM_S..AT_S);
+    let over = AT_S + trigger.lasts_s();
+    Ok(Storm {
+        trigger,
+        before,
+        asked_per_s,
+        over_at_s: over_at.map_or(f64::NAN, |at: Duration| at.as_secs_f64()),
+        before_per_s,
+        during_per_s: rate(&answered, AT_S..over),
+        after_per_s: rate(&answered, AFTER_S..END_S),
+        sent_after_per_s: rate(&sent, AFTER_S..END_S),
+        normal_after_s: normal_after(&answered, before_per_s, over..END_S),
+        normal_for_good_after_s: normal_for_good_after(&answered, before_per_s, over..END_S),
+        answered_by_second: answered,
+        sent_by_second: sent,
+    })
+}
+
+fn pull(nodes: &Nodes<'_>, trigger: Trigger, begins: bool) -> Result<()> {
+    for (address, node) in &nodes.first {
+        match trigger {
+            Trigger::Stall => {
+                let signal = if begins { Signal::STOP } else { Signal::CONT };
+                if let Some(node) = node {
+                    node.process.signal(signal);
+                }
+            }
+            // One that has too much to do may take long to hear it.
+            Trigger::Slow => {
+                lab_nodes::tell(*address, if begins { "mode=slow&factor=3" } else { "mode=well" })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Each request is a session of its own; whoever waits too long, or is refused, tries again at once.
+fn journey(seed: u64, per_s: f64) -> String {
+    format!(
+        "seed = {seed}\n\n[arrivals.open]\nspacing = \"even\"\nusers_max = 20000\n\
+         phases = [{{ for = \"{END_S}s\", rate_per_s = {per_s:.3} }}]\n\n[visitor]\nthink = \"0s\"\n\
+         patience = \"{}ms\"\nreturning = false\n\n[visitor.on_failure]\nretry_from = 1\nretries_max = {RETRIES}\n\
+         pause_after_timeout = \"0s\"\npause_after_error = \"1ms\"\n\n[visitor.on_refusal]\nretries_max = {RETRIES}\n\
+         wait_default = \"1ms\"\nwait_max = \"1ms\"\n\n[[journey]]\nname = \"call\"\n\n[[journey.steps]]\n\
+         name = \"call\"\npath = \"/call\"\nexpect = {{ status = 200, text = \"served by\" }}\n",
+        PATIENCE.as_millis()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_crowd_understands_the_journey() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journey.toml");
+        std::fs::write(&path, journey(1, 180.0)).unwrap();
+        suimon_settings::journey::load(&path).unwrap_or_else(|faults| panic!("{faults}"));
+    }
+}
