@@ -60,6 +60,8 @@ const SEEN_LEAST: u32 = 5;
 const BEGINS_WITH: f64 = 0.25;
 /// How long a node answers nothing until it is silent, and the same in requests.
 const SILENT_AFTER_S: f64 = 2.0;
+/// The same until it is asked whether it hangs.
+const SUSPECT_AFTER_S: f64 = 0.5;
 const SILENT_REQUESTS: f64 = 8.0;
 /// How often a silent node is tried.
 const TRIED_EVERY: Duration = Duration::from_secs(1);
@@ -323,6 +325,17 @@ impl Shares {
     pub(crate) fn owes(&self, node: usize, in_flight: u32, since: Instant) -> bool {
         let node = &self.nodes[node];
         in_flight > 0 && node.owes_since < since && self.answered.is_some_and(|at| at > node.owes_since)
+    }
+
+    /// Returns since when a node must owe answers to be asked whether it hangs.
+    pub(crate) fn suspect_since(&self, now: Instant) -> Instant {
+        let patience = seconds(SUSPECT_AFTER_S.max(SILENT_REQUESTS * self.any.0));
+        Instant::ORIGIN + now.since(Instant::ORIGIN).saturating_sub(patience)
+    }
+
+    /// Returns whether a node was left out because it answers nothing, and has answered nothing since.
+    pub(crate) fn is_mute(&self, node: usize) -> bool {
+        self.nodes[node].mute
     }
 
     /// Returns whether any node has answered since then.

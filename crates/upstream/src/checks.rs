@@ -22,6 +22,9 @@ use tokio::time::{Instant, timeout_at};
 /// Interval of the sweeps over idle connections.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
+/// How often it is looked whether a node owes answers, at least.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
 /// The `User-Agent` of checks.
 const AGENT: HeaderValue = HeaderValue::from_static("suimon-health-check");
 
@@ -55,7 +58,7 @@ impl Upstream {
         let mut sweep = tokio::time::interval(SWEEP_EVERY);
         sweep.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            let due = shared.fleet().poll_timeout().map(|at| at.since(shared.now()));
+            let due = shared.fleet().poll_timeout().map(|at| at.since(shared.now()).min(LOOK_EVERY));
             tokio::select! {
                 () = &mut shutdown => return,
                 _ = sweep.tick() => shared.nodes.present().iter().for_each(|node| node.sweep()),

@@ -137,8 +137,10 @@ struct Node {
     pool: Pool,
     php: PhpSeen,
     said_weight: SaidWeight,
-    /// Wakes the requests that wait for an answer of it once it is known that it hangs.
+    /// Wakes the requests that wait for an answer of it and may be sent again, once it is known that it hangs;
+    /// and the others once it still does after its first ejection.
     hangs: Notify,
+    hangs_on: Notify,
 }
 
 enum Pool {
@@ -496,6 +498,9 @@ impl Shared {
         let Some(node) = self.nodes.get(change.node) else { return };
         if change.why == Why::Silent {
             node.hangs.notify_waiters();
+            if change.lasts > self.params.ejection.base {
+                node.hangs_on.notify_waiters();
+            }
         }
         tracing::warn!(
             node = %node.params,
@@ -551,6 +556,7 @@ impl Node {
             php: PhpSeen::default(),
             said_weight: SaidWeight::default(),
             hangs: Notify::new(),
+            hangs_on: Notify::new(),
         })
     }
 

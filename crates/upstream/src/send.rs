@@ -138,19 +138,20 @@ pub(super) async fn send(
         let unsent = std::mem::take(&mut body);
         let since = shared.now();
         let answer = attempt(link, &node, &head, call, unsent, sent, shared.params.first_byte_timeout);
-        let tried = if replayable && !shared.nodes.is_single() {
+        let tried = if shared.nodes.is_single() {
+            answer.await
+        } else {
+            let hangs = if replayable { &node.hangs } else { &node.hangs_on };
             tokio::select! {
                 biased;
                 tried = answer => tried,
                 // Dropping it has closed the connection.
-                () = node.hangs.notified() => Err(Missed::Lost(UpstreamError::new(
+                () = hangs.notified() => Err(Missed::Lost(UpstreamError::new(
                     UpstreamErrorKind::FirstByteTimeout,
                     pick.node,
                     "the node answers nothing, while others do",
                 ))),
             }
-        } else {
-            answer.await
         };
         // A failed connection from the pool proves nothing about the node. A new one that fails
         // does, or proves something about the request.

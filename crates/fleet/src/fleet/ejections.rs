@@ -30,7 +30,7 @@ impl Fleet {
     /// Suspects the nodes that have requests and answer none of them, so that a check shows whether they
     /// answer anything.
     pub(super) fn suspect(&mut self, now: Instant) {
-        let since = self.shares.silent_since(now);
+        let since = self.shares.suspect_since(now);
         if !self.shares.has_answered(since) {
             return;
         }
@@ -47,13 +47,15 @@ impl Fleet {
     /// Notes that a check of `node` was not answered.
     pub(super) fn miss(&mut self, now: Instant, node: NodeId) {
         let Some(state) = self.nodes.get_mut(node.index()) else { return };
-        if !state.silence.handle_miss() {
+        if !state.silence.is_suspected() {
             return;
         }
         state.health.look(now);
+        let since = self.shares.silent_since(now);
+        let hangs =
+            self.shares.is_mute(node.index()) || self.shares.owes(node.index(), state.in_flight, since);
         // Where all hang, it is not the node.
-        let others_answer = self.shares.has_answered(self.shares.silent_since(now));
-        if state.silence.is_certain() && others_answer {
+        if hangs && self.shares.has_answered(since) {
             self.shares.handle_mute(node.index());
             self.eject(now, node, Why::Silent);
         }

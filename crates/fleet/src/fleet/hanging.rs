@@ -52,7 +52,11 @@ impl Play {
 
     /// A request every ten milliseconds, which is answered by the next one where its node does so.
     fn run(&mut self, seconds: u32, does: impl Fn(u32) -> Does) {
-        for _ in 0..seconds * 100 {
+        self.steps(seconds * 100, does);
+    }
+
+    fn steps(&mut self, count: u32, does: impl Fn(u32) -> Does) {
+        for _ in 0..count {
             self.now += STEP;
             let now = self.now;
             self.fleet.handle_timeout(now);
@@ -163,7 +167,7 @@ fn when_all_hang_none_is_left_out() {
     let mut play = Play::new(3, false);
     play.run(5, |_| Does::Well);
     // One after the other.
-    play.run(1, |node| if node == 0 { Does::Hangs } else { Does::Well });
+    play.steps(30, only_first(Does::Hangs));
     play.run(60, |_| Does::Hangs);
     assert_eq!(play.changes, []);
 }
