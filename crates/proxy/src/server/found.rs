@@ -62,7 +62,7 @@ impl Follower {
         let mut source = JoinSet::new();
         match params.source.clone() {
             DiscoverySource::Dns { names, every } => {
-                source.spawn(ask(dns::Names::new(dns::System, names, every), tell))
+                source.spawn(ask(dns::Names::new(dns::System, names, every, upstream.watch_up_count()), tell))
             }
             DiscoverySource::File { path, protocol } => {
                 source.spawn(ask(file::NodesFile::new(path, protocol, upstream.clone()), tell))

@@ -6,12 +6,17 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use suimon_params::upstream::{NODES_MAX, NodeAddress, NodeParams};
 use tokio::net::lookup_host;
+use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 /// The longest that one lookup may take.
 const LOOKUP_WITHIN: Duration = Duration::from_secs(10);
 /// From a lookup that failed to the next one, unless the next is due sooner.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
+/// From a lookup to the next one, where a node has gone down meanwhile, at least; and for how long after that
+/// names are looked up as after a failure. Who moves an application ends the old nodes.
+const SOONEST: Duration = Duration::from_secs(1);
+const SOON_FOR: Duration = Duration::from_secs(60);
 
 /// What looks names up.
 pub(super) trait Resolver: Send + Sync + 'static {
@@ -35,6 +40,11 @@ pub(super) struct Names<R> {
     names: Vec<Name>,
     every: Duration,
     due: Instant,
+    /// How many nodes are up, and were when this was looked at last.
+    up: watch::Receiver<u32>,
+    were_up: u32,
+    looked: Option<Instant>,
+    soon_until: Option<Instant>,
 }
 
 struct Name {
@@ -43,17 +53,36 @@ struct Name {
 }
 
 impl<R: Resolver> Names<R> {
-    pub(super) fn new(resolver: R, names: Vec<NodeParams>, every: Duration) -> Self {
+    pub(super) fn new(
+        resolver: R,
+        names: Vec<NodeParams>,
+        every: Duration,
+        up: watch::Receiver<u32>,
+    ) -> Self {
         let names = names.into_iter().map(|node| Name { node, addresses: Vec::new() }).collect();
-        Names { resolver, names, every, due: Instant::now() }
+        let due = Instant::now();
+        Names { resolver, names, every, due, up, were_up: 0, looked: None, soon_until: None }
+    }
+
+    /// Makes the next lookup sooner where nodes have gone down.
+    fn hurry(&mut self, now: Instant) {
+        let up = *self.up.borrow_and_update();
+        if up < self.were_up {
+            self.soon_until = Some(now + SOON_FOR);
+            self.due = self.due.min(self.looked.map_or(now, |looked| looked + SOONEST));
+        }
+        self.were_up = up;
     }
 }
 
 impl<R: Resolver> Source for Names<R> {
     async fn look(&mut self) -> Option<News> {
-        if Instant::now() < self.due {
+        let now = Instant::now();
+        self.hurry(now);
+        if now < self.due {
             return None;
         }
+        self.looked = Some(now);
         let mut troubles = Vec::new();
         for name in &mut self.names {
             let NodeAddress::Tcp { host, port } = &name.node.address else { continue };
@@ -76,7 +105,8 @@ impl<R: Resolver> Source for Names<R> {
             };
             troubles.push(format!("{host} cannot be looked up: {why}"));
         }
-        let pause = if troubles.is_empty() { self.every } else { self.every.min(AGAIN_AFTER) };
+        let is_soon = !troubles.is_empty() || self.soon_until.is_some_and(|until| now < until);
+        let pause = if is_soon { self.every.min(AGAIN_AFTER) } else { self.every };
         self.due = Instant::now() + pause;
         let at = |name: &Name| {
             let node = name.node.clone();
@@ -120,8 +150,13 @@ mod tests {
     }
 
     fn names(fake: &Fake, hosts: &[&str]) -> Names<Fake> {
+        names_and_up(fake, hosts).0
+    }
+
+    fn names_and_up(fake: &Fake, hosts: &[&str]) -> (Names<Fake>, watch::Sender<u32>) {
         let node = |host: &&str| NodeParams::parse(&format!("http://{host}:80")).unwrap();
-        Names::new(fake.clone(), hosts.iter().map(node).collect(), Duration::from_secs(30))
+        let (tell, up) = watch::channel(2);
+        (Names::new(fake.clone(), hosts.iter().map(node).collect(), Duration::from_secs(30), up), tell)
     }
 
     fn found(news: &News) -> Vec<String> {
@@ -154,6 +189,30 @@ mod tests {
         fake.set("a", Ok(&[2]));
         assert_eq!(later(&mut names, 29).await, None);
         assert_eq!(found(&later(&mut names, 1).await.unwrap()), ["http://10.0.0.2:80"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn names_are_looked_up_at_once_when_a_node_goes_down_and_soon_for_a_while() {
+        let fake = Fake::default();
+        fake.set("a", Ok(&[1, 2]));
+        let (mut names, up) = names_and_up(&fake, &["a"]);
+        names.look().await.unwrap();
+        assert_eq!(later(&mut names, 10).await, None);
+        up.send_replace(0);
+        fake.set("a", Ok(&[3]));
+        assert_eq!(found(&names.look().await.unwrap()), ["http://10.0.0.3:80"]);
+        // That more are up is no reason; that a further one is down is, but not within a second.
+        up.send_replace(1);
+        assert_eq!(names.look().await, None);
+        up.send_replace(0);
+        assert_eq!(names.look().await, None);
+        assert!(later(&mut names, 1).await.is_some());
+        for _ in 0..11 {
+            assert_eq!(later(&mut names, 4).await, None);
+            assert!(later(&mut names, 1).await.is_some(), "as after a failure");
+        }
+        later(&mut names, 10).await;
+        assert_eq!(later(&mut names, 29).await, None, "as before");
     }
 
     #[tokio::test(start_paused = true)]
