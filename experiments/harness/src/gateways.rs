@@ -249,13 +249,14 @@ impl Served<'_> {
     }
 }
 
-/// Starts Suimon on `cores` with settings that name the application. It saves no leases and nothing learned.
-/// With `names` it looks host names up in that file, and not in the machine's.
+/// Starts Suimon on `cores` with settings that name the application. It saves no leases, and what it learns in
+/// the file `learned`, if there is one. With `names` it looks host names up in that file, and not in the machine's.
 pub(crate) fn start_configured(
     common: &Common,
     folder: &Path,
     settings: &str,
     cores: &[usize],
+    learned: Option<&Path>,
     names: Option<&Path>,
 ) -> Result<Gateway> {
     let path = folder.join("gateway.toml");
@@ -267,7 +268,8 @@ pub(crate) fn start_configured(
     };
     let mut process = program
         .cores(cores)
-        .args(["serve", "--lease-keys", "none", "--learned", "none", "--config", &path.to_string_lossy()])
+        .args(["serve", "--lease-keys", "none", "--config", &path.to_string_lossy()])
+        .args(["--learned".to_owned(), learned.map_or("none".to_owned(), |file| file.display().to_string())])
         .args(["--listen".to_owned(), listen.to_string(), "--admin".to_owned(), admin.to_string()])
         .env("STATE_DIRECTORY", folder)
         .descriptors(DESCRIPTORS)

@@ -124,7 +124,7 @@ impl Contestant {
                 keys.display().to_string()
             );
         }
-        let gateway = start_configured(common, folder, &settings, &[common.load_core], None)?;
+        let gateway = start_configured(common, folder, &settings, &[common.load_core], None, None)?;
         let mut standing =
             Standing { contestant: self, gateway, folder: folder.to_owned(), agents: Vec::new() };
         let Some(every) = self.reports_every() else { return Ok(standing) };

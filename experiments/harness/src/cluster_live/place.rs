@@ -52,7 +52,7 @@ impl Place {
         let settings = settings(common, scenario, &hold, law);
         // Its nodes inherit the cores: they may use both, and move themselves to theirs.
         let cores = [common.load_core, common.app_core];
-        let gateway = start_configured(common, &folder, &settings, &cores, None)?;
+        let gateway = start_configured(common, &folder, &settings, &cores, None, None)?;
         let mut place = Place { gateway, folder, hold };
         let deadline = Instant::now() + SERVING_WITHIN;
         // It says nothing of nodes until it has looked at them for the first time.

@@ -1,6 +1,7 @@
 //! A fault under a steady load.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -29,6 +30,8 @@ pub(super) const AT_S: u32 = 15;
 pub(super) const LASTS_S: u32 = 12;
 const AFTER_S: u32 = 35;
 pub(super) const END_S: u32 = 50;
+/// How long a gateway learns at half of it, and at all of it.
+const LEARNS_S: u32 = 20;
 /// How often the gateway is asked for its state.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
@@ -139,17 +142,41 @@ impl Case {
     }
 }
 
-pub(super) fn play(common: &Common, fault: Fault) -> Result<Case> {
-    let name = format!("{fault:?}").to_lowercase();
-    let mut nodes = Nodes::start(common, &name, fault.is_of_the_name())?;
-    let mut gateway = nodes.suimon(fault.upstream())?;
-    let asked_per_s = SHARE * capacity_per_s() / f64::from(STEPS);
+/// Returns the file of what a gateway has learned that has run for a while in front of nodes that work.
+pub(super) fn learn(common: &Common) -> Result<PathBuf> {
+    let nodes = Nodes::start(common, "learning", false)?;
+    let (mut gateway, learned) = nodes.suimon("", None)?;
+    let asked_per_s = asked_per_s();
     let crowd = Crowd {
         suimon: &common.suimon,
         name: "crowd",
         folder: &nodes.folder.clone(),
         core: common.load_core,
-        journey: journey(common.seed, asked_per_s),
+        journey: journey(common.seed, &[(LEARNS_S, asked_per_s / 2.0), (LEARNS_S, asked_per_s)]),
+        to: gateway.address,
+        warmup: Duration::ZERO,
+        measure: None,
+    };
+    crowd.start()?.finish(|_| gateway.must_run())?;
+    gateway.end(true)?;
+    Ok(learned)
+}
+
+fn asked_per_s() -> f64 {
+    SHARE * capacity_per_s() / f64::from(STEPS)
+}
+
+pub(super) fn play(common: &Common, fault: Fault, learned: &Path) -> Result<Case> {
+    let name = format!("{fault:?}").to_lowercase();
+    let mut nodes = Nodes::start(common, &name, fault.is_of_the_name())?;
+    let (mut gateway, _) = nodes.suimon(fault.upstream(), Some(learned))?;
+    let asked_per_s = asked_per_s();
+    let crowd = Crowd {
+        suimon: &common.suimon,
+        name: "crowd",
+        folder: &nodes.folder.clone(),
+        core: common.load_core,
+        journey: journey(common.seed, &[(END_S, asked_per_s)]),
         to: gateway.address,
         // Losses count from the first second on.
         warmup: Duration::ZERO,
@@ -252,12 +279,16 @@ fn signal(nodes: &Nodes<'_>, signal: Signal) {
 }
 
 /// Who fails gives up; who is to wait in line waits.
-fn journey(seed: u64, per_s: f64) -> String {
+fn journey(seed: u64, phases: &[(u32, f64)]) -> String {
+    let phase =
+        |(seconds, per_s): &(u32, f64)| format!("{{ for = \"{seconds}s\", rate_per_s = {per_s:.3} }}");
+    let phases: Vec<String> = phases.iter().map(phase).collect();
     let mut text = format!(
         "seed = {seed}\n\n[arrivals.open]\nspacing = \"even\"\n\
-         phases = [{{ for = \"{END_S}s\", rate_per_s = {per_s:.3} }}]\n\n[visitor]\nthink = \"{}ms\"\n\
+         phases = [{}]\n\n[visitor]\nthink = \"{}ms\"\n\
          patience = \"{}s\"\nreturning = false\n\n[visitor.in_line]\npatience = \"5m\"\n\n\
          [visitor.on_failure]\nretries_max = 0\n\n[[journey]]\nname = \"visit\"\n\n",
+        phases.join(", "),
         THINK.as_millis(),
         PATIENCE.as_secs()
     );
@@ -277,7 +308,7 @@ mod tests {
     fn the_crowd_understands_the_journey() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journey.toml");
-        std::fs::write(&path, journey(1, 28.0)).unwrap();
+        std::fs::write(&path, journey(1, &[(9, 28.0)])).unwrap();
         let workload = suimon_settings::journey::load(&path).unwrap_or_else(|faults| panic!("{faults}"));
         assert_eq!(workload.kinds[0].steps.len(), STEPS as usize);
     }

@@ -76,15 +76,17 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
             [] => &Fault::ALL[..],
             only => only,
         };
-        for fault in chosen {
-            let case = faults::play(&common, *fault)?;
+        let learned = if chosen.is_empty() { None } else { Some(faults::learn(&common)?) };
+        for (fault, learned) in chosen.iter().zip(learned.iter().cycle()) {
+            let case = faults::play(&common, *fault, learned)?;
             eprintln!("{}", tell::line(&case));
             data.cases.push(case);
         }
         let triggers = if options.only.is_empty() || options.storms { &Trigger::ALL[..] } else { &[] };
-        for trigger in triggers {
+        let learned = if triggers.is_empty() { None } else { Some(storm::learn(&common)?) };
+        for (trigger, learned) in triggers.iter().zip(learned.iter().cycle()) {
             for before in Before::ALL {
-                let storm = storm::play(&common, *trigger, before)?;
+                let storm = storm::play(&common, *trigger, before, learned)?;
                 eprintln!("{}", tell::storm_line(&storm));
                 data.storms.push(storm);
             }

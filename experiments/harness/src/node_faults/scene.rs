@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 use suimon_process::free_address;
@@ -56,6 +57,8 @@ impl<'a> Nodes<'a> {
     /// Starts them, for a play of this name.
     pub(super) fn start(common: &'a Common, play: &str, is_found: bool) -> Result<Self> {
         let folder = common.scratch.join(play);
+        // Those who waited in an earlier run are not there any more.
+        let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).trouble(folder.display())?;
         let mut nodes = Nodes {
             common,
@@ -70,13 +73,11 @@ impl<'a> Nodes<'a> {
             let may = gateways::may_have_names(&nodes.folder, &nodes.names);
             nodes.known = if may { Known::Name } else { Known::File };
         }
-        let port = free_address()?.port();
+        // What was learned in front of one application is not believed in front of another: they stay where they
+        // are.
+        let port = nodes_port()?;
         for number in 0..NODES {
-            let address = match nodes.known {
-                Known::Name => at(FIRST + number, port),
-                Known::Settings | Known::File => free_address()?,
-            };
-            nodes.first.push((address, None));
+            nodes.first.push((at(FIRST + number, port), None));
             nodes.bring_back(number.into())?;
             if is_found {
                 let address = at(SECOND + number, port);
@@ -131,8 +132,13 @@ impl<'a> Nodes<'a> {
         self.known
     }
 
-    /// Starts Suimon in front of them, with these further lines for `[upstream]`.
-    pub(super) fn suimon(&self, upstream: &str) -> Result<Gateway> {
+    /// Starts Suimon in front of them, with these further lines for `[upstream]`, and with what was learned
+    /// before, if anything was. What it learns is in the file that is returned once it has ended.
+    pub(super) fn suimon(&self, upstream: &str, learned: Option<&Path>) -> Result<(Gateway, PathBuf)> {
+        let own = self.folder.join("learned.json");
+        if let Some(learned) = learned {
+            fs::copy(learned, &own).trouble(learned.display())?;
+        }
         let port = self.first[0].0.port();
         let names = (self.known == Known::Name).then_some(self.names.as_path());
         let settings = match self.known {
@@ -146,7 +152,10 @@ impl<'a> Nodes<'a> {
             }
             Known::File => format!("[upstream]\nnodes_file = {:?}\n", self.names.display().to_string()),
         };
-        gateways::start_configured(self.common, &self.folder, &settings, &[self.common.load_core], names)
+        let cores = [self.common.load_core];
+        let gateway =
+            gateways::start_configured(self.common, &self.folder, &settings, &cores, Some(&own), names)?;
+        Ok((gateway, own))
     }
 
     /// Starts HAProxy in front of them, which sends a request where the fewest are.
@@ -179,6 +188,16 @@ backend nodes
             )
         })
     }
+}
+
+/// Returns the port of all nodes of this run.
+fn nodes_port() -> Result<u16> {
+    static PORT: OnceLock<u16> = OnceLock::new();
+    if let Some(port) = PORT.get() {
+        return Ok(*port);
+    }
+    let port = free_address()?.port();
+    Ok(*PORT.get_or_init(|| port))
 }
 
 fn at(last: u8, port: u16) -> SocketAddr {

@@ -1,6 +1,7 @@
 //! A metastable failure: clients that try again keep the application down once something else has brought it
 //! down, though that is over.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -92,13 +93,37 @@ pub(super) struct Storm {
     pub(super) normal_for_good_after_s: Option<u32>,
 }
 
-pub(super) fn play(common: &Common, trigger: Trigger, before: Before) -> Result<Storm> {
+/// Clients of an interface wait in no line.
+const KIND: &str = "\n[[session]]\nkind = \"call\"\nwaiting_room = false\n";
+/// How long a gateway learns, and at which share.
+const LEARNS_S: u32 = 30;
+const LEARNS_AT: f64 = 0.7;
+
+/// Returns the file of what a gateway has learned that has run for a while in front of nodes that work.
+pub(super) fn learn(common: &Common) -> Result<PathBuf> {
+    let nodes = Nodes::start(common, "learning-calls", false)?;
+    let (mut gateway, learned) = nodes.suimon(KIND, None)?;
+    let crowd = Crowd {
+        suimon: &common.suimon,
+        name: "crowd",
+        folder: &nodes.folder.clone(),
+        core: common.load_core,
+        journey: journey(common.seed, LEARNS_S, LEARNS_AT * capacity_per_s()),
+        to: gateway.address,
+        warmup: Duration::ZERO,
+        measure: Some(Duration::from_secs(LEARNS_S.into())),
+    };
+    crowd.start()?.finish(|_| gateway.must_run())?;
+    gateway.end(true)?;
+    Ok(learned)
+}
+
+pub(super) fn play(common: &Common, trigger: Trigger, before: Before, learned: &Path) -> Result<Storm> {
     let name = format!("{trigger:?}-{before:?}").to_lowercase();
     let nodes = Nodes::start(common, &name, false)?;
     let mut gateway = match before {
         Before::Haproxy => nodes.haproxy()?,
-        // Clients of an interface wait in no line.
-        Before::Suimon => nodes.suimon("\n[[session]]\nkind = \"call\"\nwaiting_room = false\n")?,
+        Before::Suimon => nodes.suimon(KIND, Some(learned))?.0,
     };
     let asked_per_s = SHARE * capacity_per_s();
     let crowd = Crowd {
@@ -106,7 +131,7 @@ pub(super) fn play(common: &Common, trigger: Trigger, before: Before) -> Result<
         name: "crowd",
         folder: &nodes.folder.clone(),
         core: common.load_core,
-        journey: journey(common.seed, asked_per_s),
+        journey: journey(common.seed, END_S, asked_per_s),
         to: gateway.address,
         warmup: Duration::ZERO,
         measure: Some(Duration::from_secs(END_S.into())),
@@ -167,10 +192,10 @@ fn pull(nodes: &Nodes<'_>, trigger: Trigger, begins: bool) -> Result<()> {
 }
 
 /// Each request is a session of its own; whoever waits too long, or is refused, tries again at once.
-fn journey(seed: u64, per_s: f64) -> String {
+fn journey(seed: u64, seconds: u32, per_s: f64) -> String {
     format!(
-        "seed = {seed}\n\n[arrivals.open]\nspacing = \"even\"\nusers_max = 20000\n\
-         phases = [{{ for = \"{END_S}s\", rate_per_s = {per_s:.3} }}]\n\n[visitor]\nthink = \"0s\"\n\
+        "seed = {seed}\n\n[arrivals.open]\nspacing = \"even\"\nusers_max = 5000\n\
+         phases = [{{ for = \"{seconds}s\", rate_per_s = {per_s:.3} }}]\n\n[visitor]\nthink = \"0s\"\n\
          patience = \"{}ms\"\nreturning = false\n\n[visitor.on_failure]\nretry_from = 1\nretries_max = {RETRIES}\n\
          pause_after_timeout = \"0s\"\npause_after_error = \"1ms\"\n\n[visitor.on_refusal]\nretries_max = {RETRIES}\n\
          wait_default = \"1ms\"\nwait_max = \"1ms\"\n\n[[journey]]\nname = \"call\"\n\n[[journey.steps]]\n\
@@ -187,7 +212,7 @@ mod tests {
     fn the_crowd_understands_the_journey() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journey.toml");
-        std::fs::write(&path, journey(1, 180.0)).unwrap();
+        std::fs::write(&path, journey(1, 9, 180.0)).unwrap();
         suimon_settings::journey::load(&path).unwrap_or_else(|faults| panic!("{faults}"));
     }
 }
