@@ -275,6 +275,18 @@ impl Patience {
         self.learned
     }
 
+    /// Returns which part of the clients that wait would still be there at this age, if none were answered, by
+    /// those that have ended; `None` where too few are known to have waited so long, and too few left before.
+    pub fn survival(&self, age: f64) -> Option<f64> {
+        self.learned?;
+        let curve = self.curve();
+        let index = class_of(age)?;
+        // All who wait may have left before.
+        let point = curve.get(index).or(curve.last())?;
+        let is_known = index < curve.len() || point.fallen >= -ln(SURVIVAL);
+        is_known.then(|| exp(-point.fallen))
+    }
+
     fn is_due(&self, now: Instant) -> bool {
         (self.is_unread || self.learned.is_some()) && now.secs_since(self.concluded) >= PERIOD
     }

@@ -34,6 +34,10 @@ const COLD_TIMES: f64 = 2.0;
 /// Least patience that is used unless a shorter one was declared, seconds: clients that leave
 /// earlier have clicked on, or are not visitors.
 pub(crate) const PATIENCE_MIN: f64 = 3.0;
+/// Where fewer than this share of those who wait would stay for so long, newcomers are held for this share of the
+/// patience that was learned, however short it is.
+const HASTY_STAY: f64 = 0.5;
+const HASTY_HOLD_SHARE: f64 = 0.4;
 /// Lines shorter than this are not judged: the rate of a handful is noise.
 const LINE_MIN: usize = 4;
 /// For this many seconds after the first newcomer, others are held and not sent to the line,
@@ -337,7 +341,17 @@ impl KindGate {
     /// Returns the longest a newcomer is held, seconds.
     pub(crate) fn hold(&self) -> f64 {
         let longest = if self.line.is_some() { HOLD_MAX_IN_LINE } else { HOLD_MAX };
-        self.params.hold.map_or((HOLD_SHARE * self.patience()).min(longest), |hold| hold.as_secs_f64())
+        let hold = self.hold_of_the_hasty().unwrap_or(HOLD_SHARE * self.patience());
+        self.params.hold.map_or(hold.min(longest), |hold| hold.as_secs_f64())
+    }
+
+    /// Returns the longest a newcomer is held where most of those who wait have left before the least patience
+    /// that is otherwise believed. Clients that try again keep as many there as wait so long: held for
+    /// longer, each would be admitted as it leaves, and all the application does would be for nobody.
+    fn hold_of_the_hasty(&self) -> Option<f64> {
+        let learned = self.learner.learned().filter(|seconds| *seconds < PATIENCE_MIN)?;
+        let stay = self.learner.survival(PATIENCE_MIN)?;
+        (self.params.patience.is_none() && stay < HASTY_STAY).then_some(HASTY_HOLD_SHARE * learned)
     }
 
     /// Returns the seconds after which a newcomer that is still held gets an answer. A newcomer

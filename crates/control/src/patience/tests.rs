@@ -488,3 +488,24 @@ fn what_was_learned_fades_although_somebody_leaves_now_and_then() {
 
 /// Seconds after which the last of those played have been answered.
 const NEARLY_ALL: f64 = 10.0;
+
+#[test]
+fn it_is_known_whether_most_stay() {
+    // All are answered after two and a half seconds; so many of five have a second.
+    let stay = |hasty: usize| {
+        let requests: Vec<Asked> = (0..3000)
+            .map(|number| Asked {
+                at: 0.02 * number as f64,
+                answer: 2.5,
+                patience: if number % 5 < hasty { 1.0 } else { 60.0 },
+                visitor: None,
+            })
+            .collect();
+        let mut patience = Patience::default();
+        play(&mut patience, &requests, |_, _| {});
+        patience.survival(3.0)
+    };
+    assert_eq!(stay(0), None, "nobody leaves");
+    assert!(stay(1).is_some_and(|stay| (stay - 0.8).abs() < 0.05), "{:?}", stay(1));
+    assert!(stay(5).is_some_and(|stay| stay < 0.01), "{:?}", stay(5));
+}

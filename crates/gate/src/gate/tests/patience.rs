@@ -74,6 +74,28 @@ fn whoever_aborts_at_once_makes_nobody_look_less_patient_than_people_are() {
 }
 
 #[test]
+fn where_most_leave_within_a_second_nobody_is_held_until_then() {
+    let (mut gate, route, kind) = fixed(1);
+    let ms = |ms: u64| Instant::ORIGIN + Duration::from_millis(ms);
+    let newcomer = Arrival { route, session: Some(Membership::Newcomer(kind)) };
+    assert!(gate.kinds[kind.index()].hold() > 3.0, "nothing is known");
+    let mut waiting = std::collections::VecDeque::new();
+    for number in 0..300 {
+        pass(&mut gate, ms(100 * number));
+        if number >= 10
+            && let Some(request) = waiting.pop_front()
+        {
+            gate.handle_departure(ms(100 * number), request);
+        }
+        waiting.push_back(gate.handle_arrival(ms(100 * number), newcomer));
+    }
+    let view = &gate.snapshot(ms(30_000)).kinds[0];
+    assert_eq!((view.patience_source, view.patience_seconds), ("learned", PATIENCE_MIN));
+    let hold = gate.kinds[kind.index()].hold();
+    assert!((0.3..0.5).contains(&hold), "{hold}");
+}
+
+#[test]
 fn aborts_of_a_quick_site_teach_nothing() {
     let (mut gate, route, kind) = fixed(100);
     let ms = |ms: u64| Instant::ORIGIN + Duration::from_millis(ms);
