@@ -78,7 +78,7 @@ impl Fault {
         }
     }
 
-    const fn is_of_the_name(self) -> bool {
+    pub(super) const fn is_of_the_name(self) -> bool {
         matches!(self, Fault::Renamed | Fault::Moved)
     }
 
@@ -143,8 +143,8 @@ impl Case {
 }
 
 /// Returns the file of what a gateway has learned that has run for a while in front of nodes that work.
-pub(super) fn learn(common: &Common) -> Result<PathBuf> {
-    let nodes = Nodes::start(common, "learning", false)?;
+pub(super) fn learn(common: &Common, is_found: bool) -> Result<PathBuf> {
+    let nodes = Nodes::start(common, if is_found { "learning-named" } else { "learning" }, is_found)?;
     let (mut gateway, learned) = nodes.suimon("", None)?;
     let asked_per_s = asked_per_s();
     let crowd = Crowd {

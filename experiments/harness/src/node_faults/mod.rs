@@ -14,7 +14,7 @@ use crate::data;
 use crate::machine::Machine;
 use crate::trouble::Result;
 use faults::{Case, Fault};
-use storm::{Before, Storm, Trigger};
+use storm::{Before, Storm};
 
 const NAME: &str = "node-faults";
 
@@ -24,7 +24,7 @@ const NAME: &str = "node-faults";
 /// of what they can do. One is killed and started again; all are; one freezes; one takes requests and
 /// answers none; one answers 500 to everything at once; the application's name leads to other nodes. Then
 /// clients at 0.9 of it who wait for a second and try again three times at once, and all nodes stall for
-/// ten seconds, or take three times as long for fifteen; the same behind HAProxy. It
+/// ten seconds; the same behind HAProxy. It
 /// holds if no request fails for a reason that is ours, no place in line is lost, and goodput
 /// comes back to 0.9.
 #[derive(Args, Debug)]
@@ -76,17 +76,22 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
             [] => &Fault::ALL[..],
             only => only,
         };
-        let learned = if chosen.is_empty() { None } else { Some(faults::learn(&common)?) };
-        for (fault, learned) in chosen.iter().zip(learned.iter().cycle()) {
+        // What was learned of nodes that are named in the settings is not believed of those that are found.
+        let mut learned = [None, None];
+        for fault in chosen {
+            let learned = &mut learned[usize::from(fault.is_of_the_name())];
+            if learned.is_none() {
+                *learned = Some(faults::learn(&common, fault.is_of_the_name())?);
+            }
+            let Some(learned) = learned else { continue };
             let case = faults::play(&common, *fault, learned)?;
             eprintln!("{}", tell::line(&case));
             data.cases.push(case);
         }
-        let triggers = if options.only.is_empty() || options.storms { &Trigger::ALL[..] } else { &[] };
-        let learned = if triggers.is_empty() { None } else { Some(storm::learn(&common)?) };
-        for (trigger, learned) in triggers.iter().zip(learned.iter().cycle()) {
+        if options.only.is_empty() || options.storms {
+            let learned = storm::learn(&common)?;
             for before in Before::ALL {
-                let storm = storm::play(&common, *trigger, before, learned)?;
+                let storm = storm::play(&common, before, &learned)?;
                 eprintln!("{}", tell::storm_line(&storm));
                 data.storms.push(storm);
             }

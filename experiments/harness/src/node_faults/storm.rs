@@ -10,7 +10,6 @@ use suimon_process::Signal;
 use super::scene::{Nodes, capacity_per_s};
 use crate::common::Common;
 use crate::crowd::Crowd;
-use crate::lab_nodes;
 use crate::recovery::{normal_after, normal_for_good_after, rate};
 use crate::trouble::Result;
 
@@ -25,33 +24,8 @@ pub(super) const AT_S: u32 = 20;
 const AFTER_S: u32 = 45;
 pub(super) const END_S: u32 = 65;
 
-/// What brings it down.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Trigger {
-    /// All nodes are stopped with SIGSTOP, and go on after ten seconds.
-    Stall,
-    /// All work takes three times as long, for fifteen seconds.
-    Slow,
-}
-
-impl Trigger {
-    pub(super) const ALL: [Trigger; 2] = [Trigger::Stall, Trigger::Slow];
-
-    pub(super) const fn words(self) -> &'static str {
-        match self {
-            Trigger::Stall => "all nodes stall for 10 s",
-            Trigger::Slow => "work is tripled for 15 s",
-        }
-    }
-
-    pub(super) const fn lasts_s(self) -> u32 {
-        match self {
-            Trigger::Stall => 10,
-            Trigger::Slow => 15,
-        }
-    }
-}
+/// How long all nodes are stopped.
+pub(super) const LASTS_S: u32 = 10;
 
 /// What is between clients and nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -76,7 +50,6 @@ impl Before {
 /// One play. Seconds are since the load began.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(super) struct Storm {
-    pub(super) trigger: Trigger,
     pub(super) before: Before,
     pub(super) asked_per_s: f64,
     pub(super) over_at_s: f64,
@@ -118,8 +91,8 @@ pub(super) fn learn(common: &Common) -> Result<PathBuf> {
     Ok(learned)
 }
 
-pub(super) fn play(common: &Common, trigger: Trigger, before: Before, learned: &Path) -> Result<Storm> {
-    let name = format!("{trigger:?}-{before:?}").to_lowercase();
+pub(super) fn play(common: &Common, before: Before, learned: &Path) -> Result<Storm> {
+    let name = format!("stall-{before:?}").to_lowercase();
     let nodes = Nodes::start(common, &name, false)?;
     let mut gateway = match before {
         Before::Haproxy => nodes.haproxy()?,
@@ -141,24 +114,23 @@ pub(super) fn play(common: &Common, trigger: Trigger, before: Before, learned: &
         gateway.must_run()?;
         if began_at.is_none() && at >= Duration::from_secs(AT_S.into()) {
             began_at = Some(at);
-            pull(&nodes, trigger, true)?;
+            signal(&nodes, Signal::STOP);
         }
-        if over_at.is_none() && at >= Duration::from_secs((AT_S + trigger.lasts_s()).into()) {
+        if over_at.is_none() && at >= Duration::from_secs((AT_S + LASTS_S).into()) {
             over_at = Some(at);
-            pull(&nodes, trigger, false)?;
+            signal(&nodes, Signal::CONT);
         }
         Ok(())
     });
     // A node that is stopped would not end.
-    pull(&nodes, trigger, false)?;
+    signal(&nodes, Signal::CONT);
     let report = report?;
     gateway.end(false)?;
     let answered: Vec<u32> = report.series.iter().map(|second| second.completed).collect();
     let sent: Vec<u32> = report.series.iter().map(|second| second.requests).collect();
     let before_per_s = rate(&answered, FROM_S..AT_S);
-    let over = AT_S + trigger.lasts_s();
+    let over = AT_S + LASTS_S;
     Ok(Storm {
-        trigger,
         before,
         asked_per_s,
         over_at_s: over_at.map_or(f64::NAN, |at: Duration| at.as_secs_f64()),
@@ -173,22 +145,9 @@ pub(super) fn play(common: &Common, trigger: Trigger, before: Before, learned: &
     })
 }
 
-fn pull(nodes: &Nodes<'_>, trigger: Trigger, begins: bool) -> Result<()> {
-    for (address, node) in &nodes.first {
-        match trigger {
-            Trigger::Stall => {
-                let signal = if begins { Signal::STOP } else { Signal::CONT };
-                if let Some(node) = node {
-                    node.process.signal(signal);
-                }
-            }
-            // One that has too much to do may take long to hear it.
-            Trigger::Slow => {
-                lab_nodes::tell(*address, if begins { "mode=slow&factor=3" } else { "mode=well" })?;
-            }
-        }
-    }
-    Ok(())
+fn signal(nodes: &Nodes<'_>, signal: Signal) {
+    let running = nodes.first.iter().filter_map(|(_, node)| node.as_ref());
+    running.for_each(|node| node.process.signal(signal));
 }
 
 /// Each request is a session of its own; whoever waits too long, or is refused, tries again at once.

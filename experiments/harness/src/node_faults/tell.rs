@@ -15,6 +15,8 @@ use crate::figures::{self, Panel};
 use crate::trouble::Result;
 use crate::witness::WITNESSES;
 
+/// What brings all nodes down in a storm.
+const STALL: &str = "all nodes stall for 10 s";
 /// Height of a panel, pixels.
 const HEIGHT: f64 = 190.0;
 
@@ -63,7 +65,7 @@ pub(super) fn judge(data: &Data) -> Vec<Claim> {
         claims.push(Claim::new(
             format!(
                 "{}, clients try again: 0.9 of the answers come again for good: after {} from its end",
-                storm.trigger.words(),
+                STALL,
                 after(storm.normal_for_good_after_s)
             ),
             storm.normal_for_good_after_s.is_some(),
@@ -76,7 +78,7 @@ pub(super) fn judge(data: &Data) -> Vec<Claim> {
 pub(super) fn storm_line(storm: &Storm) -> String {
     format!(
         "{}, {}: {:.0} before, {:.0} during, {:.0} after, where {:.0} are sent; 0.9 again after {}, for good {}",
-        storm.trigger.words(),
+        STALL,
         storm.before.words(),
         storm.before_per_s,
         storm.during_per_s,
@@ -136,7 +138,7 @@ pub(super) fn tables(data: &Data) -> String {
         let _ = writeln!(
             out,
             "| {} | {} | {:.0} | {:.0} | {:.0} | {:.0} | {} | {} |",
-            storm.trigger.words(),
+            STALL,
             storm.before.words(),
             storm.before_per_s,
             storm.during_per_s,
@@ -174,29 +176,26 @@ const fn known(known: Known) -> &'static str {
 
 pub(super) fn figure(data: &Data, path: &Path) -> Result<()> {
     let mut panels: Vec<Panel> = data.cases.iter().map(|case| Panel::Lines(plot(case), HEIGHT)).collect();
-    for trigger in storm::Trigger::ALL {
-        let storms: Vec<&Storm> = data.storms.iter().filter(|storm| storm.trigger == trigger).collect();
-        if !storms.is_empty() {
-            panels.push(Panel::Lines(storm_plot(trigger, &storms), HEIGHT));
-        }
+    if !data.storms.is_empty() {
+        panels.push(Panel::Lines(storm_plot(&data.storms), HEIGHT));
     }
     if panels.is_empty() { Ok(()) } else { figures::write(path, &panels) }
 }
 
-fn storm_plot(trigger: storm::Trigger, storms: &[&Storm]) -> Plot {
+fn storm_plot(storms: &[Storm]) -> Plot {
     let points = |storm: &Storm| -> Vec<(f64, f64)> {
         let all = storm.answered_by_second.iter().enumerate().skip(storm::FROM_S as usize);
         let all = all.take_while(|(second, _)| *second < storm::END_S as usize);
         all.map(|(second, count)| (second as f64 - f64::from(storm::AT_S), f64::from(*count))).collect()
     };
     let hue = |before| if before == Before::Suimon { Hue::Blue } else { Hue::Grey };
-    let plot = Plot::new(&format!("{}, clients try again: useful answers per second", trigger.words()))
+    let plot = Plot::new(&format!("{}, clients try again: useful answers per second", STALL))
         .x(Axis::new("seconds from the fault"))
         .y(Axis::new("answers/s").from(0.0))
         .describe(
             "Answers in time in each second, before, during and after the fault, behind Suimon and HAProxy.",
         )
-        .span(Span::new(0.0, f64::from(trigger.lasts_s()), "fault"));
+        .span(Span::new(0.0, f64::from(storm::LASTS_S), "fault"));
     storms.iter().fold(plot, |plot, storm| {
         plot.series(Series::steps(storm.before.words(), hue(storm.before), points(storm)))
     })
