@@ -150,7 +150,7 @@ pub(super) fn learn(common: &Common, is_found: bool) -> Result<PathBuf> {
     let crowd = Crowd {
         suimon: &common.suimon,
         name: "crowd",
-        folder: &nodes.folder.clone(),
+        folder: &nodes.folder,
         core: common.load_core,
         journey: journey(common.seed, &[(LEARNS_S, asked_per_s / 2.0), (LEARNS_S, asked_per_s)]),
         to: gateway.address,

@@ -79,7 +79,7 @@ pub(super) fn learn(common: &Common) -> Result<PathBuf> {
     let crowd = Crowd {
         suimon: &common.suimon,
         name: "crowd",
-        folder: &nodes.folder.clone(),
+        folder: &nodes.folder,
         core: common.load_core,
         journey: journey(common.seed, LEARNS_S, LEARNS_AT * capacity_per_s()),
         to: gateway.address,
@@ -102,7 +102,7 @@ pub(super) fn play(common: &Common, before: Before, learned: &Path) -> Result<St
     let crowd = Crowd {
         suimon: &common.suimon,
         name: "crowd",
-        folder: &nodes.folder.clone(),
+        folder: &nodes.folder,
         core: common.load_core,
         journey: journey(common.seed, END_S, asked_per_s),
         to: gateway.address,

@@ -189,7 +189,7 @@ fn storm_plot(storms: &[Storm]) -> Plot {
         all.map(|(second, count)| (second as f64 - f64::from(storm::AT_S), f64::from(*count))).collect()
     };
     let hue = |before| if before == Before::Suimon { Hue::Blue } else { Hue::Grey };
-    let plot = Plot::new(&format!("{}, clients try again: useful answers per second", STALL))
+    let plot = Plot::new(&format!("{STALL}, clients try again: useful answers per second"))
         .x(Axis::new("seconds from the fault"))
         .y(Axis::new("answers/s").from(0.0))
         .describe(
