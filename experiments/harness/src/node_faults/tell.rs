@@ -7,7 +7,7 @@ use std::path::Path;
 use suimon_chart::{Axis, Hue, Plot, Series, Span};
 
 use super::Data;
-use super::faults::{AT_S, Case, FROM_S, Fault, LASTS_S, SHARE};
+use super::faults::{AT_S, Case, END_S, FROM_S, Fault, LASTS_S, SHARE};
 use super::scene::{Known, NODES};
 use super::storm::{self, Before, Storm};
 use crate::claims::Claim;
@@ -204,7 +204,7 @@ fn storm_plot(storms: &[Storm]) -> Plot {
 fn plot(case: &Case) -> Plot {
     let at = f64::from(AT_S);
     let points = |counts: &[u32]| -> Vec<(f64, f64)> {
-        let all = counts.iter().enumerate().skip(FROM_S as usize);
+        let all = counts.iter().enumerate().take(END_S as usize).skip(FROM_S as usize);
         all.map(|(second, count)| (second as f64 - at, f64::from(*count))).collect()
     };
     let mut plot = Plot::new(&format!("{}: sessions per second", case.fault.words()))
