@@ -47,6 +47,8 @@ const NOT_IN_SETTINGS: &[&str] = &["tokio", "hyper", "axum", "clap", "socket2"];
 const NOT_SIMULATED: &[&str] = &["tokio", "hyper", "axum"];
 
 const PURE: Others = Others::Only(&[]);
+/// How wide a character is on a terminal is a table of Unicode's.
+const WIDTHS: Others = Others::Only(&["unicode-width"]);
 
 const CRATES: &[Crate] = &[
     // Pure crates: told the time, return what should happen. libm: the same logarithm on every
@@ -75,7 +77,7 @@ const CRATES: &[Crate] = &[
         tests_know: &["suimon-testing"],
         others: PURE,
     },
-    Crate { name: "suimon-statistics", knows: &["suimon-model"], tests_know: &[], others: PURE },
+    Crate { name: "suimon-statistics", knows: &["suimon-model"], tests_know: &[], others: WIDTHS },
     Crate {
         name: "suimon-workload",
         knows: &["suimon-model", "suimon-statistics"],
@@ -449,8 +451,7 @@ fn metadata(root: &Path) -> Result<Value, String> {
 /// Returns the workspace's crates and the dependencies they declare.
 fn account(metadata: &Value) -> Result<(Vec<String>, Vec<Edge>), String> {
     let packages = metadata["packages"].as_array().ok_or("cargo metadata names no packages")?;
-    let mut members = Vec::new();
-    let mut edges = Vec::new();
+    let (mut members, mut edges) = (Vec::new(), Vec::new());
     for package in packages {
         let from = package["name"].as_str().ok_or("a package without a name")?;
         members.push(from.to_string());
