@@ -198,6 +198,7 @@ pub(crate) struct Check {
   suimon status --admin http://127.0.0.1:9001 --json
   suimon status --site tickets             one site of a gateway that serves several
 
+--watch shows what fits on the terminal, what is wrong first, and names what has no room; without it all is printed.
 Of a gateway that serves several sites, all are listed in a line each, above the main one: what no other site takes.")]
 pub(crate) struct Status {
     #[command(flatten)]
@@ -205,7 +206,7 @@ pub(crate) struct Status {
     /// Print the gateway's own JSON.
     #[arg(long, conflicts_with = "watch")]
     pub(crate) json: bool,
-    /// Refresh every second, until Ctrl-C.
+    /// Refresh every second, until q or Ctrl-C.
     #[arg(long)]
     pub(crate) watch: bool,
     /// Decisions shown, the latest first.

@@ -7,9 +7,9 @@ use crate::args::Crowd;
 use crate::exit::Exit;
 use crate::file_kind::FileKind;
 use crate::interrupt;
-use crate::terminal::{self, Line};
+use crate::terminal::{self, Colour, Line, Live};
 use std::fs;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,9 +72,6 @@ pub(crate) fn run(args: &Crowd) -> Exit {
         progress: Some(progress()),
     };
     let outcome = suimon_crowd::run(options, interrupt::first());
-    if std::io::stderr().is_terminal() {
-        eprintln!();
-    }
     match outcome {
         Ok(report) => {
             let told = tell(&report, json);
@@ -120,31 +117,46 @@ fn set_users(workload: &mut Workload, wanted: u32) -> Result<(), String> {
     }
 }
 
-/// Returns a function that shows the progress: one line that it redraws on a terminal, else a line
-/// now and then.
+/// Returns a function that shows the progress: lines that it draws over on a terminal, else a line now
+/// and then.
 fn progress() -> Box<dyn FnMut(&Progress) + Send> {
-    let live = std::io::stderr().is_terminal();
+    let mut live = terminal::can_draw(&std::io::stderr()).then(Live::default);
     let mut told = 0;
     Box::new(move |progress| {
         let second = progress.at_s as u64;
-        let mut stderr = std::io::stderr().lock();
-        // A failure to show progress does not matter.
-        let _ = if live {
-            // A line that the terminal wraps could not be redrawn.
-            let line = Line::default().plain(&progress.to_string());
-            let line = line.written(terminal::width().saturating_sub(1), false);
-            write!(stderr, "{}{line}", terminal::CLEAR_LINE).and_then(|()| stderr.flush())
+        if let Some(live) = &mut live {
+            let columns = terminal::columns_of(std::io::stderr());
+            live.draw(&lines(progress, columns.saturating_sub(1)));
         } else if second / QUIET_EVERY > told {
             told = second / QUIET_EVERY;
-            writeln!(stderr, "{progress}")
-        } else {
-            Ok(())
-        };
+            // A failure to show progress does not matter.
+            let _ = writeln!(std::io::stderr(), "{progress}");
+        }
     })
 }
 
+/// Returns the progress in as few lines of at most `columns` columns as its parts fit into.
+fn lines(progress: &Progress, columns: usize) -> Vec<Line> {
+    let lost = progress.mid_session_failures + progress.first_step_failures > 0;
+    let mut lines: Vec<Line> = Vec::new();
+    for part in progress.parts() {
+        let styled = |line: Line| match part.starts_with("lost") && lost {
+            true => line.coloured(Colour::Red, &part),
+            false => line.plain(&part),
+        };
+        match lines.last_mut() {
+            Some(line) if line.width() + 3 + part.len() <= columns => {
+                *line = styled(std::mem::take(line).faint(" | "));
+            }
+            _ => lines.push(styled(Line::default())),
+        }
+    }
+    lines
+}
+
 fn tell(report: &Report, json: Option<fs::File>) -> Exit {
-    print!("{}", report.table());
+    let columns = terminal::columns();
+    print!("{}", terminal::paragraphs(&report.table(columns), columns));
     if let Some(mut file) = json {
         let written = serde_json::to_writer_pretty(&mut file, report).map_err(std::io::Error::from);
         if let Err(error) = written.and_then(|()| writeln!(file)).and_then(|()| file.sync_all()) {
@@ -169,4 +181,46 @@ fn tell(report: &Report, json: Option<fs::File>) -> Exit {
         return Exit::Failed;
     }
     Exit::Done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_fits_every_terminal_and_says_all_of_it() {
+        let progress = Progress {
+            at_s: 111.0,
+            left_s: Some(489.0),
+            measuring: true,
+            sessions_under_way: 12_345,
+            users: 12_345,
+            sessions_completed: 12_345,
+            sessions_per_s: 123.4,
+            mid_session_failures: 12_345,
+            first_step_failures: 0,
+            refusals: 12_345,
+            waiting_pages: 0,
+            in_line: 12_300,
+            requests: 1,
+            in_flight: 1,
+            crowd_cpu_share: 1.0,
+        };
+        let text = |columns| -> Vec<String> {
+            lines(&progress, columns).iter().map(|line| line.written(columns, false)).collect()
+        };
+        assert_eq!(
+            text(79),
+            [
+                "111 of 600 s | 12345 done, 123.4/s | 45 inside, 12300 in line",
+                "lost 12345 inside, 0 at the start | 12345 refused | CPU 100 %",
+            ]
+        );
+        assert_eq!(text(200).len(), 1);
+        let narrow = text(39);
+        assert_eq!(narrow.len(), 4, "{narrow:?}");
+        assert_eq!(narrow.join(" | "), progress.to_string(), "nothing is left out");
+        let coloured = lines(&progress, 79)[1].written(79, true);
+        assert!(coloured.starts_with("\u{1b}[31mlost 12345 inside, 0 at the start\u{1b}[0m"), "{coloured:?}");
+    }
 }

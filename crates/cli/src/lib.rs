@@ -30,6 +30,7 @@ mod shop;
 mod sim;
 mod status;
 mod summary;
+mod table;
 mod terminal;
 mod waiting_room;
 mod whole_file;

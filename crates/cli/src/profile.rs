@@ -10,10 +10,9 @@ mod table;
 mod words;
 
 use crate::exit::Exit;
-use crate::{interrupt, whole_file};
+use crate::{interrupt, terminal, whole_file};
 use clap::Args;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
 use suimon_crowd::profile::{self, Ended, IN_FLIGHT_MAX, Options, Plan, ProfileReport, SECONDS_MAX, Service};
@@ -111,7 +110,7 @@ pub(crate) fn run(args: &Profile) -> Exit {
     }
     let words = words::of(&args.to, &options.plan);
     if args.dry_run {
-        print!("{words}");
+        print!("{}", terminal::paragraphs(&words, terminal::columns()));
         return Exit::Done;
     }
     if let Err(why) = whole_file::try_writing_all(&[("--json", &args.json), ("--report", &args.report)]) {
@@ -119,11 +118,8 @@ pub(crate) fn run(args: &Profile) -> Exit {
         return Exit::Usage;
     }
     interrupt::listen();
-    eprint!("{words}");
+    eprint!("{}", terminal::paragraphs(&words, terminal::columns_of(std::io::stderr())));
     let outcome = profile::run(options, interrupt::first());
-    if std::io::stderr().is_terminal() {
-        eprint!("{}", crate::terminal::CLEAR_LINE);
-    }
     match outcome {
         Ok(report) => tell(args, &report),
         Err(error) => {

@@ -38,6 +38,6 @@ fn play() -> Result<(), Box<dyn std::error::Error>> {
         progress: Some(Box::new(|progress| eprintln!("{progress}"))),
     };
     let report = run(options, std::future::pending())?;
-    println!("{}", report.table());
+    println!("{}", report.table(100));
     Ok(())
 }

@@ -81,26 +81,30 @@ pub struct Progress {
     pub crowd_cpu_share: f64,
 }
 
+impl Progress {
+    /// Returns what is told, in parts that each stay on one line.
+    pub fn parts(&self) -> [String; 6] {
+        let of = self.left_s.map_or_else(String::new, |left| format!(" of {:.0}", self.at_s + left));
+        let phase = if self.measuring { "" } else { " (warm-up)" };
+        [
+            format!("{:.0}{of} s{phase}", self.at_s),
+            format!("{} done, {:.1}/s", self.sessions_completed, self.sessions_per_s),
+            // A visitor in line is not a session of the application yet.
+            format!(
+                "{} inside, {} in line",
+                self.sessions_under_way.saturating_sub(self.in_line),
+                self.in_line
+            ),
+            format!("lost {} inside, {} at the start", self.mid_session_failures, self.first_step_failures),
+            format!("{} refused", self.refusals),
+            format!("CPU {:.0} %", self.crowd_cpu_share * 100.0),
+        ]
+    }
+}
+
 impl fmt::Display for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.left_s {
-            Some(left) => write!(f, "{:.0} of {:.0} s", self.at_s, self.at_s + left)?,
-            None => write!(f, "{:.0} s", self.at_s)?,
-        }
-        let phase = if self.measuring { "" } else { " (warm-up)" };
-        write!(
-            f,
-            "{phase} | {} done, {:.1}/s | {} inside, {} in line | lost {} inside, {} at the start | {} refused | CPU {:.0} %",
-            self.sessions_completed,
-            self.sessions_per_s,
-            // A visitor in line is not a session of the application yet.
-            self.sessions_under_way.saturating_sub(self.in_line),
-            self.in_line,
-            self.mid_session_failures,
-            self.first_step_failures,
-            self.refusals,
-            self.crowd_cpu_share * 100.0,
-        )
+        f.write_str(&self.parts().join(" | "))
     }
 }
 

@@ -396,7 +396,7 @@ fn a_report_survives_json_and_can_be_read() {
     let report = visit(&server, workload);
     let back: Report = serde_json::from_str(&serde_json::to_string(&report).unwrap()).unwrap();
     assert_eq!((back.sessions_completed, &back.failures_by_step), (3, &report.failures_by_step));
-    let table = report.table();
+    let table = report.table(100);
     for wanted in ["sessions completed              3", "status_500 1", "first-step failures             1"] {
         assert!(table.contains(wanted), "{wanted} in\n{table}");
     }

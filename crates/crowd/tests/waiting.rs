@@ -50,7 +50,7 @@ fn everybody_waits_for_the_turn_and_what_they_saw_is_written_down() {
         assert!(wait.entered && wait.line == "00ff" && !wait.told.is_empty(), "{wait:?}");
         assert!(wait.told[0].after_s <= wait.waited_s && wait.from_s <= 1.1, "{wait:?}");
     }
-    let table = report.table();
+    let table = report.table(100);
     for wanted in [
         "waiting room: 10 visitors, of whom 10 got in, 0 gave up, 0 still waited",
         "overtaken",
@@ -79,7 +79,7 @@ fn farmers_wait_with_several_numbers_and_come_in_with_one() {
     let places = |entered| line.waits.iter().filter(|w| w.who == Who::Farmer && w.entered == entered).count();
     assert_eq!((places(true) as u64, places(false) as u64), (farm.farmers, 2 * farm.farmers));
     assert_eq!((line.wait.count, line.order.judged), (line.visitors, line.visitors));
-    let table = report.table();
+    let table = report.table(100);
     assert!(table.contains("numbers by") && table.lines().all(|line| line.chars().count() <= 100), "{table}");
 }
 
@@ -121,7 +121,7 @@ fn edited_tickets_are_sent_and_come_to_nothing() {
     assert_eq!(forge.numbers, forge.tickets.values().sum::<u64>());
     let of_forgers = line.waits.iter().filter(|wait| wait.who == Who::Forger).count();
     assert_eq!((of_forgers as u64, line.wait.count), (forge.forgers, line.visitors));
-    let table = report.table();
+    let table = report.table(100);
     assert!(table.contains("0 got in, 0 were taken for a place: both must be 0"), "{table}");
     assert!(table.lines().all(|line| line.chars().count() <= 100), "{table}");
 }

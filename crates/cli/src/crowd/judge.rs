@@ -1,5 +1,6 @@
 //! Compares what a scenario expects with what live visitors saw.
 
+use crate::terminal;
 use suimon_crowd::{Ended, Report, SecondReport};
 use suimon_sim::{Band, Metric};
 
@@ -19,12 +20,16 @@ pub(super) fn tell(bands: &[Band], report: &Report) -> bool {
             Ok(value) => {
                 let held = band.holds(value);
                 all &= held;
-                println!("  {} {band}: {value:.3}", if held { "✓" } else { "✗" });
+                say(&format!("  {} {band}: {value:.3}", if held { "✓" } else { "✗" }));
             }
-            Err(why) => println!("  · {band}: not judged, {why}"),
+            Err(why) => say(&format!("  · {band}: not judged, {why}")),
         }
     }
     all
+}
+
+fn say(text: &str) {
+    print!("{}", terminal::paragraphs(text, terminal::columns()));
 }
 
 /// Returns the band's number, or why visitors cannot know it: a bound, a limit and completed work

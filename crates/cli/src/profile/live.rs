@@ -2,8 +2,8 @@
 
 use super::{Profile, words};
 use crate::numbers::{fine_time, rate};
-use crate::terminal::{self, Colour, Line};
-use std::io::{self, IsTerminal, Write};
+use crate::terminal::{self, Colour, Line, Live};
+use std::io::{self, Write};
 use std::time::Duration;
 use suimon_crowd::profile::{News, OnNews, Phase, PointReport, Progress, Role};
 
@@ -14,27 +14,29 @@ const BAR: usize = 24;
 
 /// Returns who is told.
 pub(super) fn news(args: &Profile) -> OnNews {
-    let live = io::stderr().is_terminal();
+    let mut live = terminal::can_draw(&io::stderr()).then(Live::default);
     let names = [args.light.to_string(), args.heavy.to_string()];
     let mut quiet = 0;
     Box::new(move |news| {
-        let mut stderr = io::stderr().lock();
-        // Nothing is lost if nobody can be told.
-        let _ = match news {
-            News::Tick(progress) if live => {
-                let room = terminal::width().saturating_sub(1);
-                let line = bar(progress).written(room, terminal::colours_are_wanted());
-                write!(stderr, "{}{line}", terminal::CLEAR_LINE).and_then(|()| stderr.flush())
-            }
-            News::Tick(progress) => {
+        let line = match (news, &mut live) {
+            (News::Tick(progress), Some(live)) => return live.draw(&[bar(progress)]),
+            (News::Tick(progress), None) => {
                 quiet = (quiet + 1) % QUIET_EVERY;
-                if quiet == 0 { writeln!(stderr, "{}", said(progress)) } else { Ok(()) }
+                if quiet > 0 {
+                    return;
+                }
+                said(progress)
             }
-            News::Measured(point) => {
-                let clear = if live { terminal::CLEAR_LINE } else { "" };
-                writeln!(stderr, "{clear}{}", measured(point, &names))
+            (News::Measured(point), live) => {
+                if let Some(live) = live {
+                    live.wipe();
+                }
+                measured(point, &names)
             }
         };
+        // Nothing is lost if nobody can be told.
+        let columns = terminal::columns_of(io::stderr());
+        let _ = write!(io::stderr(), "{}", terminal::paragraphs(&line, columns));
     })
 }
 

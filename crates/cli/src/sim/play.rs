@@ -4,7 +4,8 @@
 use super::answer::{End, Run};
 use super::question::Question;
 use crate::interrupt;
-use std::io::{IsTerminal, Write};
+use crate::terminal::{self, Colour, Line, Live};
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -115,51 +116,56 @@ struct Progress {
     shown: Instant,
     runs: usize,
     done: usize,
-    live: bool,
+    live: Option<Live>,
 }
 
 impl Progress {
     fn new(runs: usize) -> Self {
         let now = Instant::now();
-        Progress { began: now, shown: now, runs, done: 0, live: std::io::stderr().is_terminal() }
+        Progress {
+            began: now,
+            shown: now,
+            runs,
+            done: 0,
+            live: terminal::can_draw(&std::io::stderr()).then(Live::default),
+        }
     }
 
     fn show(&mut self) {
-        if self.shown.elapsed() < if self.live { LOOK_EVERY } else { QUIET_EVERY } {
+        if self.shown.elapsed() < if self.live.is_some() { LOOK_EVERY } else { QUIET_EVERY } {
             return;
         }
         self.shown = Instant::now();
-        let line = self.line();
-        let mut stderr = std::io::stderr().lock();
-        // A failure to show progress does not matter.
-        let _ = if self.live {
-            write!(stderr, "\r\x1b[2K{line}").and_then(|()| stderr.flush())
-        } else {
-            writeln!(stderr, "{line}")
-        };
+        let (filled, text) = (BAR * self.done / self.runs.max(1), self.text());
+        match &mut self.live {
+            Some(live) => live.draw(&[bar(filled, &text)]),
+            // A failure to show progress does not matter.
+            None => drop(writeln!(std::io::stderr(), "{text}")),
+        }
     }
 
-    fn line(&self) -> String {
+    fn text(&self) -> String {
         let passed = self.began.elapsed().as_secs_f64();
         let left = match self.done {
             0 => String::new(),
             done => format!(", about {:.0} s left", passed / done as f64 * (self.runs - done) as f64),
         };
-        let filled = BAR * self.done / self.runs.max(1);
-        let bar = if self.live {
-            format!("{}{} ", "█".repeat(filled), "░".repeat(BAR - filled))
-        } else {
-            String::new()
-        };
-        format!("{bar}{} of {} runs, {passed:.0} s{left}", self.done, self.runs)
+        format!("{} of {} runs, {passed:.0} s{left}", self.done, self.runs)
     }
 
-    fn end(&self) {
-        if self.live {
-            let _ = write!(std::io::stderr(), "\r\x1b[2K");
+    fn end(&mut self) {
+        if let Some(live) = &mut self.live {
+            live.wipe();
         }
         let passed = self.began.elapsed().as_secs_f64();
         let told = if self.done < self.runs { ", then interrupted" } else { "" };
         eprintln!("{} of {} runs played in {passed:.1} s{told}", self.done, self.runs);
     }
+}
+
+fn bar(filled: usize, text: &str) -> Line {
+    Line::default()
+        .coloured(Colour::Blue, &"━".repeat(filled))
+        .faint(&"─".repeat(BAR - filled))
+        .plain(&format!(" {text}"))
 }

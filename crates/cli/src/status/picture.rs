@@ -1,28 +1,37 @@
 //! A gateway's state as lines for people, the most important first.
 
 mod cluster;
+mod fit;
 mod pools;
+mod routes;
 mod sites;
 
 use crate::numbers::rough_time as time;
 use crate::overrides::sentence;
+use crate::table::Table;
 use crate::terminal::{Colour, Line, Size, wrapped};
+use fit::Section;
+use routes::{Routes, routes, services};
 use suimon_admin::{
-    DecisionState, KindState, NodeReportState, NodeState, OverrideState, RouteState, ServiceState, SiteState,
-    State, Verdict,
+    DecisionState, KindState, NodeReportState, NodeState, OverrideState, SiteState, State, Verdict,
 };
-use suimon_statistics::table::{Align, columns};
+use suimon_statistics::table::{Align, columns_of, harmless, width};
 
 /// The most routes shown: first those with most queued or in-flight requests, then those with most
 /// requests.
 const ROUTES_MAX: usize = 20;
-/// Lines for sites, nodes, refusals and decisions on a small screen; routes take the rest.
+/// Sites that are named one by one above a small picture.
 const SITES_FITTED: usize = 4;
-const NODES_FITTED: usize = 3;
-const REFUSALS_FITTED: usize = 1;
-const DECISIONS_FITTED: usize = 3;
+/// Screens with fewer lines do not list the sites.
+const LINES_FOR_SITES: usize = 24;
+/// Screens with fewer lines do not say above the tables how many there are of everything.
+const LINES_FOR_COUNTS: usize = 16;
+/// Screens with fewer columns show less of each node, and decisions without the signals.
+const COLUMNS_FOR_ALL: usize = 110;
 /// Most columns of a name.
 const NAME_COLUMNS: usize = 26;
+/// Columns of a name on a screen that has hardly any.
+const NAME_COLUMNS_MIN: usize = 12;
 const KIND_COLUMNS: usize = 12;
 
 /// Terms for first-time readers; docs/glossary.md has all of them.
@@ -35,128 +44,192 @@ const LEGEND: [&str; 6] = [
     "orphaned: in the application after a client disconnect; abandoned: client disconnects before a response",
 ];
 
+/// Stands in place of the routes.
+const NO_ROUTE: &str = "  no gated request so far";
+
 use Align::{Left, Right};
 
-/// How much of each part is shown.
-struct Layout {
-    columns: usize,
-    routes: usize,
-    nodes: usize,
-    refusals: usize,
-    decisions: usize,
-}
-
-/// Returns the whole picture in full width, with the last `decisions` decisions, below `sites` in a line
-/// each.
-pub(crate) fn whole(state: &State, sites: &[SiteState], decisions: usize) -> Vec<Line> {
-    let layout = Layout {
-        columns: usize::MAX,
-        routes: ROUTES_MAX + 1,
-        nodes: usize::MAX,
-        refusals: usize::MAX,
-        decisions,
-    };
+/// Returns the whole picture with the last `decisions` decisions, below `sites` in a line each. What does
+/// not fit into lines of `columns` columns goes on below.
+pub(crate) fn whole(state: &State, sites: &[SiteState], decisions: usize, columns: usize) -> Vec<Line> {
     let mut lines = sites::overview(sites, usize::MAX);
-    lines.extend(draw(state, &layout));
+    lines.extend(head(state, columns, Head::Whole));
+    lines.extend(totals(state));
+    let mut section = |title: &str, table: Table| titled(&mut lines, title, table.whole(columns));
+    section("Overridden", overrides(state));
+    section("Sessions", kinds(&state.kinds));
+    for kind in &state.kinds {
+        lines.extend(details(kind, state.kinds.len() > 1));
+    }
+    let Routes { table, more } = routes(state, NAME_COLUMNS);
+    let mut body = if table.is_empty() { vec![NO_ROUTE.to_owned()] } else { table.whole(columns) };
+    body.extend((more > 0).then(|| format!("  and {more} quieter ones")));
+    titled(&mut lines, "Routes", body);
+    let mut section = |title: &str, table: Table| titled(&mut lines, title, table.whole(columns));
+    section("Services", services(&state.services, NAME_COLUMNS));
+    section("Application", nodes(&state.nodes, true));
+    lines.extend(state.scaling.as_ref().into_iter().flat_map(cluster::scaling));
+    if let Some(sharing) = &state.sharing {
+        lines.extend([Line::default(), Line::default().bold("Gateways")]);
+        lines.extend(cluster::sharing(sharing));
+    }
+    titled(&mut lines, "Workers", pools::table(&state.pools).whole(columns));
+    lines.extend(pools::unhealthy(state));
+    lines.extend(pools::last_moves(state));
+    let mut section = |title: &str, table: Table| titled(&mut lines, title, table.whole(columns));
+    section("Refused", refusals(state));
+    section("Last decisions", last_decisions(state, decisions, NAME_COLUMNS, true));
     lines.push(Line::default());
     lines.extend(LEGEND.iter().map(|words| Line::default().faint("  ").faint(words)));
-    lines
+    lines.into_iter().flat_map(|line| line.paragraph(columns)).collect()
 }
 
-/// Returns as much of the picture as fits on a terminal of this size.
+/// Returns as much of the picture as fits on a terminal of this size: what is wrong first.
 pub(crate) fn fitted(state: &State, sites: &[SiteState], decisions: usize, size: Size) -> Vec<Line> {
-    let mut lines = sites::overview(sites, SITES_FITTED);
-    let mut layout = Layout {
-        columns: size.columns.saturating_sub(1),
-        routes: 0,
-        nodes: NODES_FITTED,
-        refusals: REFUSALS_FITTED,
-        decisions: decisions.min(DECISIONS_FITTED),
+    // The last column stays empty.
+    let columns = size.columns.saturating_sub(1);
+    let names = NAME_COLUMNS.min(columns / 3).max(NAME_COLUMNS_MIN);
+    let is_wide = size.columns >= COLUMNS_FOR_ALL;
+    let mut lines = match size.lines >= LINES_FOR_SITES {
+        true => sites::overview(sites, SITES_FITTED),
+        false => sites::in_trouble(state, sites),
     };
-    let without = lines.len() + draw(state, &layout).len();
-    // `without` includes a line for the routes left out. That makes up for the terminal's last
-    // line, which stays empty.
-    layout.routes = size.lines.saturating_sub(without).clamp(1, ROUTES_MAX + 1);
-    lines.extend(draw(state, &layout));
-    lines
+    lines.extend(head(state, columns, Head::of(size.lines)));
+
+    let numbers = |title, rows_are, table: &Table| Section::of_numbers(title, rows_are, table, columns);
+    let sentences = |title, rows_are, table: &Table| Section::of_sentences(title, rows_are, table, columns);
+    let several = state.kinds.len() > 1;
+    let lines_are = state.kinds.iter().flat_map(|kind| line_is(kind, several)).collect();
+    let of_kinds = state.kinds.iter().flat_map(|kind| counts(kind, several)).collect();
+    let Routes { table, more } = routes(state, names);
+    let routes = match table.is_empty() {
+        true => Section::of_lines("Routes", "routes", vec![Line::default().plain(NO_ROUTE)]),
+        false => numbers("Routes", "routes", &table).more(more),
+    };
+    let all_up = state.nodes.iter().all(|node| node.status == "up");
+    let unhealthy = pools::unhealthy(state);
+    let workers = if unhealthy.is_empty() { 6 } else { 2 };
+    let shares_well = state.sharing.as_ref().is_none_or(|sharing| sharing.phase == "shared");
+    let sharing = state.sharing.as_ref().map_or_else(Vec::new, cluster::sharing);
+    let scaling = state.scaling.as_ref().map_or_else(Vec::new, cluster::scaling);
+    let sections = [
+        sentences("Overridden", "overrides", &overrides(state)).rank(1, usize::MAX),
+        numbers("Sessions", "kinds of session", &kinds(&state.kinds))
+            .rank(0, 4)
+            .alarms(lines_are)
+            .details(of_kinds),
+        routes.rank(3, 6),
+        numbers("Services", "services", &services(&state.services, names)).rank(5, 4),
+        sentences("Application", "nodes", &nodes(&state.nodes, is_wide)).rank(if all_up { 4 } else { 2 }, 3),
+        Section::of_lines("Number of nodes", "lines", scaling).rank(7, 2),
+        Section::of_lines("Gateways", "lines", sharing).rank(if shares_well { 8 } else { 2 }, 2),
+        numbers("Workers", "pools", &pools::table(&state.pools))
+            .rank(workers, 3)
+            .alarms(unhealthy)
+            .details(pools::last_moves(state)),
+        sentences("Refused", "reasons", &refusals(state)).rank(9, 1),
+        sentences("Last decisions", "decisions", &last_decisions(state, decisions, names, is_wide))
+            .rank(10, 3),
+    ];
+    let sections: Vec<Section> = sections.into_iter().filter(Section::is_shown).collect();
+    fit::fit(lines, &sections, size)
 }
 
-fn draw(state: &State, layout: &Layout) -> Vec<Line> {
-    let mut lines = head(state, layout.columns);
-    section(&mut lines, "Overridden", &overrides(state));
-    section(&mut lines, "Sessions", &kinds(&state.kinds));
-    for kind in &state.kinds {
-        lines.extend(
-            details(kind, state.kinds.len() > 1)
-                .into_iter()
-                .map(|text| Line::default().faint("  ").faint(&text)),
-        );
+fn titled(lines: &mut Vec<Line>, title: &str, body: Vec<String>) {
+    if !body.is_empty() {
+        lines.extend([Line::default(), Line::default().bold(title)]);
+        lines.extend(body.into_iter().map(|line| Line::default().plain(&line)));
     }
-    section(&mut lines, "Routes", &routes(state, layout.routes));
-    section(&mut lines, "Services", &services(&state.services));
-    section(&mut lines, "Application", &nodes(&state.nodes, layout.nodes));
-    lines.extend(state.scaling.as_ref().into_iter().flat_map(cluster::scaling));
-    lines.extend(state.sharing.as_ref().into_iter().flat_map(cluster::sharing));
-    section(&mut lines, "Workers", &pools::table(&state.pools));
-    lines.extend(pools::details(state));
-    section(&mut lines, "Refused", &refusals(state, layout.refusals));
-    section(&mut lines, "Last decisions", &last_decisions(state, layout.decisions));
-    lines
 }
 
 /// Returns what an operator overrides, with until when, by whom and why: never left out, as it explains what
 /// else is shown.
-fn overrides(state: &State) -> String {
+fn overrides(state: &State) -> Table {
     let row = |it: &OverrideState| {
         let (left, why) = (time(it.until - state.now), it.why.as_ref());
         let why = why.map_or_else(String::new, |why| format!(": {why}"));
         vec![it.id.to_string(), sentence(it), format!("for another {left}"), format!("by {}{why}", it.who)]
     };
     let rows: Vec<_> = state.overrides.iter().map(row).collect();
-    columns(&[Right, Left, Left, Left], &rows)
+    Table::of_sentences(&[Right, Left, Left, Left], rows)
 }
 
-fn head(state: &State, columns: usize) -> Vec<Line> {
+/// How much is said above the tables.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Head {
+    /// For a picture of any size.
+    Whole,
+    /// In one line how many there are.
+    Short,
+    /// What is most important.
+    Least,
+}
+
+impl Head {
+    /// Returns what a screen of so many lines has room for.
+    const fn of(lines: usize) -> Head {
+        if lines >= LINES_FOR_COUNTS { Head::Short } else { Head::Least }
+    }
+}
+
+/// Returns what must be known first: is it ready, the verdict, how many there are.
+fn head(state: &State, columns: usize, head: Head) -> Vec<Line> {
     let (verdict, totals) = (&state.verdict, &state.totals);
     let first = Line::default()
         .bold(&format!("suimon {}", state.version))
         .plain(&state.site.as_ref().map_or_else(String::new, |name| format!(", site {name}")))
         .plain(&format!(", up {}, ", time(state.uptime_seconds)));
-    let mut lines = vec![match &state.not_ready_because {
-        None => first.coloured(Colour::Green, "ready"),
-        Some(why) => first.coloured(Colour::Red, "NOT READY").plain(&format!(": {why}")),
-    }];
-    let colour = colour_of(verdict);
-    let mark = verdict.situation.to_uppercase();
-    let since = format!("for {}", time((state.now - verdict.since).max(0.0)));
-    let sentence = format!("{} ({since})", verdict.sentence);
-    let indent = mark.chars().count() + 2;
-    let mut sentences = wrapped(&sentence, columns.saturating_sub(indent).max(20)).into_iter();
-    let beginning = sentences.next().unwrap_or_default();
-    lines.push(Line::default().coloured(colour, &mark).plain(": ").plain(&beginning));
-    lines.extend(sentences.map(|rest| Line::default().plain(&" ".repeat(indent)).plain(&rest)));
-    let text = format!(
-        "  {} in line, {} held, {} queued, {} in the application; {}; {} requests in all",
-        totals.in_line,
-        totals.held,
-        totals.queued,
-        totals.in_flight,
-        counted(totals.connections_open as u64, "connection"),
-        totals.requests
+    let first = match &state.not_ready_because {
+        None => first.marked(Colour::Green, "ready"),
+        Some(why) => first.marked(Colour::Red, "NOT READY").plain(&format!(": {why}")),
+    };
+    let mut lines = first.paragraph(columns);
+    lines.extend(said(verdict, state.now, columns, head));
+    let mut text = format!(
+        "  {} in line, {} held, {} queued, {} in the application",
+        totals.in_line, totals.held, totals.queued, totals.in_flight,
     );
-    lines.push(Line::default().plain(&text));
+    if head == Head::Whole {
+        text.push_str(&format!("; {}", counted(totals.connections_open as u64, "connection")));
+    }
+    text.push_str(&format!("; {} requests in all", totals.requests));
+    if head != Head::Least {
+        lines.extend(Line::default().plain(&text).paragraph(columns));
+    }
     if let Some(config) = state.config.as_ref().filter(|config| config.differs_from_file) {
         let file = config.file.as_deref().unwrap_or("what it started with");
         let text = format!(
-            "  settings were posted {} ago and differ from {file}: they hold until the next reload or restart",
+            " {} ago and differ from {file}: they hold until the next reload or restart",
             time((state.now - config.adopted_at).max(0.0))
         );
-        lines.push(Line::default().coloured(Colour::Yellow, &text));
+        let line = Line::default().plain("  ").marked(Colour::Yellow, "settings were posted").plain(&text);
+        lines.extend(line.paragraph(columns));
     }
-    if columns < usize::MAX {
-        // A small picture has no room for anything but the current state.
-        return lines;
+    lines
+}
+
+/// Returns the verdict, its sentence beside the mark if there is room.
+fn said(verdict: &Verdict, now: f64, columns: usize, head: Head) -> Vec<Line> {
+    let mark = verdict.situation.replace('_', " ").to_uppercase();
+    let marked = Line::default().marked(colour_of(verdict), &mark).plain(": ");
+    let since = match head {
+        Head::Least => String::new(),
+        _ => format!(" (for {})", time((now - verdict.since).max(0.0))),
+    };
+    let (sentence, indent) = (format!("{}{since}", verdict.sentence), marked.width());
+    if columns < 3 * indent {
+        return marked.plain(&sentence).paragraph(columns);
     }
+    let mut sentences = wrapped(&sentence, columns.saturating_sub(indent)).into_iter();
+    let mut lines = vec![marked.plain(&sentences.next().unwrap_or_default())];
+    lines.extend(sentences.map(|rest| Line::default().plain(&" ".repeat(indent)).plain(&rest)));
+    lines
+}
+
+/// Returns what has happened since the start.
+fn totals(state: &State) -> Vec<Line> {
+    let totals = &state.totals;
+    let mut lines = Vec::new();
     if let Some(recalled) = &state.recalled {
         let (routes, age) = (recalled.routes, time(recalled.age_seconds));
         let text = format!("  started with limits of {routes} routes, learned {age} earlier");
@@ -206,35 +279,38 @@ fn counted(count: u64, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
-fn section(lines: &mut Vec<Line>, title: &str, body: &str) {
-    if body.is_empty() {
-        return;
-    }
-    lines.push(Line::default());
-    lines.push(Line::default().bold(title));
-    lines.extend(body.lines().map(|line| Line::default().plain(line)));
-}
-
-fn row(cells: &[&str]) -> Vec<String> {
-    cells.iter().map(ToString::to_string).collect()
-}
-
 /// Returns the name; its middle is left out if it is too long for the column.
 fn short(name: &str, columns: usize) -> String {
-    let length = name.chars().count();
-    if length <= columns {
-        return name.to_owned();
+    let name = harmless(name);
+    if width(&name) <= columns {
+        return name;
     }
-    let (front, back) = (columns.div_ceil(2) - 1, columns / 2);
-    let ends = name.chars().take(front).chain(['…']).chain(name.chars().skip(length - back));
-    ends.collect()
+    let fits = |letters: &mut dyn Iterator<Item = char>, columns: usize| -> Vec<char> {
+        let mut room = columns;
+        letters
+            .map_while(|letter| {
+                room = room.checked_sub(columns_of(letter))?;
+                Some(letter)
+            })
+            .collect()
+    };
+    let front = fits(&mut name.chars(), columns.div_ceil(2) - 1);
+    let back = fits(&mut name.chars().rev(), columns / 2);
+    front.into_iter().chain(['…']).chain(back.into_iter().rev()).collect()
 }
 
-fn kinds(kinds: &[KindState]) -> String {
-    if kinds.is_empty() {
-        return String::new();
-    }
-    let mut rows = vec![row(&["kind", "gate", "in line", "held", "active", "admitted/s", "ended/s", "wait"])];
+fn kinds(kinds: &[KindState]) -> Table {
+    let columns = [
+        ("kind", Left, 0),
+        ("gate", Left, 3),
+        ("in line", Right, 1),
+        ("held", Right, 6),
+        ("active", Right, 4),
+        ("admitted/s", Right, 5),
+        ("ended/s", Right, 7),
+        ("wait", Right, 2),
+    ];
+    let mut rows = Vec::new();
     for kind in kinds {
         let rates = &kind.last_minute;
         let planned = kind
@@ -255,7 +331,7 @@ fn kinds(kinds: &[KindState]) -> String {
             },
         ]);
     }
-    columns(&[Left, Left, Right, Right, Right, Right, Right, Right, Right], &rows)
+    Table::of_numbers(&columns, rows)
 }
 
 /// Returns what happens to the next newcomer.
@@ -275,8 +351,18 @@ fn gate(kind: &KindState) -> String {
 }
 
 /// Returns further details of a kind.
-fn details(kind: &KindState, several: bool) -> Vec<String> {
-    let name = if several { format!("{}: ", short(&kind.name, KIND_COLUMNS)) } else { String::new() };
+fn details(kind: &KindState, several: bool) -> Vec<Line> {
+    counts(kind, several).into_iter().chain(line_is(kind, several)).collect()
+}
+
+/// Returns the kind's name where there are several.
+fn of_kind(kind: &KindState, several: bool) -> String {
+    if several { format!("  {}: ", short(&kind.name, KIND_COLUMNS)) } else { "  ".to_owned() }
+}
+
+/// Returns what became of the sessions of a kind, and how long they waited.
+fn counts(kind: &KindState, several: bool) -> Vec<Line> {
+    let name = of_kind(kind, several);
     let KindState { admitted, finished, silent, abandoned, failed, refused, .. } = kind;
     let mut lines = vec![format!(
         "{name}{admitted} admitted: {} ended, {abandoned} abandoned, {failed} failed; {refused} refused",
@@ -298,121 +384,24 @@ fn details(kind: &KindState, several: bool) -> Vec<String> {
             kind.patience_source
         ));
     }
-    if let Some(line) = kind.line.as_ref().filter(|line| line.state != "moving" || !line.message.is_empty()) {
-        let message = if line.message.is_empty() {
-            String::new()
-        } else {
-            format!(": \u{201c}{}\u{201d}", line.message)
-        };
-        lines.push(format!("{name}the line is {}{message}", line.state));
-    }
-    lines
+    lines.iter().map(|text| Line::default().faint(text)).collect()
 }
 
-fn routes(state: &State, most: usize) -> String {
-    let mut busiest: Vec<&RouteState> = state.routes.iter().filter(|route| route.offered > 0).collect();
-    if busiest.is_empty() {
-        return "  no gated request so far\n".to_string();
-    }
-    busiest.sort_by_key(|route| std::cmp::Reverse((route.queued + route.in_flight, route.offered)));
-    let mut rows = vec![row(&[
-        "route",
-        "limit",
-        "in flight",
-        "queued",
-        "done/s",
-        "takes",
-        "p99",
-        "failed",
-        "abandoned",
-        "done",
-        "refused",
-        "orphaned",
-        "",
-    ])];
-    // The last line says how many routes are left out.
-    let shown = if busiest.len() > most { most.saturating_sub(1) } else { most };
-    for route in busiest.iter().take(shown) {
-        let limit = match (route.mode.as_deref(), route.limit) {
-            (Some("observe"), Some(limit)) => format!("({limit})"),
-            (_, Some(limit)) => limit.to_string(),
-            (_, None) => "none".to_string(),
-        };
-        let probed = state.probing.as_deref() == Some(route.name.as_str());
-        rows.push(vec![
-            short(&route.name, NAME_COLUMNS),
-            limit,
-            route.in_flight.to_string(),
-            route.queued.to_string(),
-            rate(route.rate),
-            time(route.service_seconds),
-            route.upstream.p99.map_or_else(String::new, time),
-            route.failed.to_string(),
-            route.abandoned.to_string(),
-            route.completed.to_string(),
-            route.refused.to_string(),
-            route.orphaned.to_string(),
-            if probed { "limit under trial".to_string() } else { String::new() },
-        ]);
-    }
-    let aligns = [Left, Right, Right, Right, Right, Right, Right, Right, Right, Right, Right, Right, Left];
-    let mut text = columns(&aligns, &rows);
-    if busiest.len() > shown {
-        text.push_str(&format!("  and {} quieter ones\n", busiest.len() - shown));
-    }
-    text
+/// Returns what an operator has done with a kind's line, if anything.
+fn line_is(kind: &KindState, several: bool) -> Option<Line> {
+    let line = kind.line.as_ref().filter(|line| line.state != "moving" || !line.message.is_empty())?;
+    let message =
+        if line.message.is_empty() { String::new() } else { format!(": \u{201c}{}\u{201d}", line.message) };
+    let text = format!("{}the line is {}{message}", of_kind(kind, several), line.state);
+    Some(Line::default().faint(&text))
 }
 
-/// Returns each service with its wish, what it has now, and what binds it.
-fn services(services: &[ServiceState]) -> String {
-    if services.is_empty() {
-        return String::new();
-    }
-    let mut rows = vec![row(&[
-        "service",
-        "wish",
-        "alone",
-        "slowed",
-        "share",
-        "done/s",
-        "cap",
-        "pause",
-        "in flight",
-        "waiting",
-        "bound by",
-    ])];
-    for service in services {
-        let mut wish = match &*service.mode {
-            "slowdown" => vec![format!("× {}", service.slowdown_wished)],
-            "shares" | "bands" => vec![format!("weight {}", service.weight)],
-            _ => vec!["measured only".to_owned()],
-        };
-        wish.extend(service.floor.iter().map(|floor| format!("≥ {floor}")));
-        wish.extend(service.ceiling.iter().map(|ceiling| format!("≤ {ceiling}")));
-        rows.push(vec![
-            short(&service.name, NAME_COLUMNS),
-            wish.join(", "),
-            service.alone_seconds.map_or_else(|| "–".to_owned(), time),
-            service.slowdown.map_or_else(|| "–".to_owned(), |slowdown| format!("× {slowdown:.1}")),
-            format!("{:.0} %", 100.0 * service.share),
-            rate(service.rate),
-            service.cap.map_or_else(|| "none".to_owned(), |cap| format!("{cap:.2}")),
-            if service.pause_ms > 0.0 { time(1e-3 * service.pause_ms) } else { "none".to_owned() },
-            service.in_flight.to_string(),
-            service.waiting.to_string(),
-            service.binding.replace('_', " "),
-        ]);
-    }
-    let aligns = [Left, Left, Right, Right, Right, Right, Right, Right, Right, Right, Left];
-    columns(&aligns, &rows)
-}
-
-fn nodes(nodes: &[NodeState], most: usize) -> String {
+/// Returns the nodes, those with problems first; `all` with what is known of their connections.
+fn nodes(nodes: &[NodeState], all: bool) -> Table {
     let mut nodes: Vec<&NodeState> = nodes.iter().collect();
-    // Nodes with problems first.
     nodes.sort_by_key(|node| node.status == "up");
     let mut rows = Vec::new();
-    for node in nodes.into_iter().take(most) {
+    for node in nodes {
         let mut why = format!("for {}: {}", time(node.for_seconds), node.explanation);
         if let Some(left) = node.ejected_for_seconds {
             why.push_str(&format!(", for another {}", time(left)));
@@ -435,15 +424,17 @@ fn nodes(nodes: &[NodeState], most: usize) -> String {
                 counted(php.max_children_reached, "time")
             ));
         }
-        rows.push(vec![
-            node.address.clone(),
+        let mut row = vec![
+            if all { node.address.clone() } else { short(&node.address, NAME_COLUMNS) },
             node.status.clone(),
             format!("{} in flight", node.in_flight),
-            format!("{} kept open", counted(node.connections as u64, "idle connection")),
-            why,
-        ]);
+        ];
+        row.extend(all.then(|| format!("{} kept open", counted(node.connections as u64, "idle connection"))));
+        row.push(why);
+        rows.push(row);
     }
-    columns(&[Left, Left, Right, Right, Left], &rows)
+    let aligns = [Left, Left, Right, Right, Left];
+    Table::of_sentences(if all { &aligns } else { &aligns[1..] }, rows)
 }
 
 /// Returns what a node last reported of its load, as the rest of a sentence.
@@ -461,24 +452,24 @@ fn reported(report: &NodeReportState) -> String {
     text
 }
 
-fn refusals(state: &State, most: usize) -> String {
+fn refusals(state: &State) -> Table {
     let mut refusals: Vec<_> = state.refusals.iter().collect();
     refusals.sort_by_key(|refusal| std::cmp::Reverse(refusal.count));
-    let rows: Vec<_> = refusals
-        .iter()
-        .take(most)
-        .map(|refusal| vec![refusal.count.to_string(), refusal.explanation.clone()])
-        .collect();
-    columns(&[Right, Left], &rows)
+    let row = |refusal: &&_| {
+        let suimon_admin::Refusals { count, explanation, .. } = *refusal;
+        vec![count.to_string(), explanation.clone()]
+    };
+    Table::of_sentences(&[Right, Left], refusals.iter().map(row).collect())
 }
 
-fn last_decisions(state: &State, wanted: usize) -> String {
-    let rows: Vec<_> =
-        state.decisions.iter().rev().take(wanted).map(|decision| decision_row(state, decision)).collect();
-    columns(&[Right, Left, Left, Left], &rows)
+/// Returns the last decisions, `all` with the signals they rest on.
+fn last_decisions(state: &State, wanted: usize, names: usize, all: bool) -> Table {
+    let last = state.decisions.iter().rev().take(wanted);
+    let rows = last.map(|decision| decision_row(state, decision, names, all)).collect();
+    Table::of_sentences(&[Right, Left, Left, Left], rows)
 }
 
-fn decision_row(state: &State, decision: &DecisionState) -> Vec<String> {
+fn decision_row(state: &State, decision: &DecisionState, names: usize, all: bool) -> Vec<String> {
     let value = |value: Option<f64>| match value {
         None => "none".to_string(),
         Some(0.0) if decision.quantity == "interval" => "open".to_string(),
@@ -492,10 +483,11 @@ fn decision_row(state: &State, decision: &DecisionState) -> Vec<String> {
         _ => format!("{name} {}", value.map_or_else(|| "?".to_string(), number)),
     };
     let signals: Vec<String> = decision.signals.iter().map(signal).collect();
-    let signals = if signals.is_empty() { String::new() } else { format!(" ({})", signals.join(", ")) };
+    let signals =
+        if signals.is_empty() || !all { String::new() } else { format!(" ({})", signals.join(", ")) };
     vec![
         format!("{} ago", time((state.uptime_seconds - decision.at_seconds).max(0.0))),
-        short(&decision.name, NAME_COLUMNS),
+        short(&decision.name, names),
         format!("{} {} to {}", decision.quantity, value(decision.old), value(decision.new)),
         format!("{}{signals}", decision.explanation),
     ]

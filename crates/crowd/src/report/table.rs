@@ -1,20 +1,22 @@
-//! A report as aligned text, at most 100 columns wide.
+//! A report as aligned text.
 
 use std::fmt::Write as _;
 
 use super::{Ended, Quantiles, Report, StepReport};
 use crate::line::{Edit, FarmReport, ForgeReport, LineReport, OrderReport, ToldReport};
+use suimon_statistics::table::{folded, text_first};
 
 impl Report {
-    /// Returns the report as aligned lines of text.
-    pub fn table(&self) -> String {
+    /// Returns the report as aligned lines of text. Times that do not fit into lines of `columns` columns
+    /// follow below; sentences may be longer.
+    pub fn table(&self, columns: usize) -> String {
         let mut out = String::new();
         // Writing into a String cannot fail.
-        let _ = self.write_table(&mut out);
+        let _ = self.write_table(&mut out, columns);
         out
     }
 
-    fn write_table(&self, out: &mut String) -> std::fmt::Result {
+    fn write_table(&self, out: &mut String, columns: usize) -> std::fmt::Result {
         let ended = match self.ended {
             Ended::TimeOver => "",
             Ended::AllDone => ", everybody was done",
@@ -55,7 +57,8 @@ impl Report {
                 self.failures_by_kind.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
             writeln!(out, "  failures by kind: {}", kinds.join(", "))?;
         }
-        self.write_times(out)?;
+        writeln!(out)?;
+        out.push_str(&self.times(columns));
         if let Some(line) = &self.line {
             write_line(line, out)?;
         }
@@ -68,29 +71,27 @@ impl Report {
         )
     }
 
-    fn write_times(&self, out: &mut String) -> std::fmt::Result {
+    fn times(&self, columns: usize) -> String {
         let several = self.steps.windows(2).any(|pair| pair[0].kind != pair[1].kind);
         let name = |step: &StepReport| {
             if several { format!("{}/{}", step.kind, step.step) } else { step.step.clone() }
         };
-        let names: Vec<String> = self.steps.iter().map(name).collect();
-        let width =
-            names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max("first step wait".len());
-        writeln!(out)?;
-        writeln!(
-            out,
-            "  {:<width$}{:>9}{:>9}{:>9}{:>10}{:>10}{:>10}{:>10}",
-            "step", "passed", "failed", "refused", "p50", "p90", "p99", "max"
-        )?;
-        for (name, step) in names.iter().zip(&self.steps) {
-            let counts = format!("{:>9}{:>9}{:>9}", step.time.count, step.failures, step.refusals);
-            writeln!(out, "  {name:<width$}{counts}{}", percentiles(&step.time))?;
-        }
-        let total = |name: &str, spread: &Quantiles, out: &mut String| {
-            writeln!(out, "  {name:<width$}{:>9}{:>18}{}", spread.count, "", percentiles(spread))
+        let headings = ["step", "passed", "failed", "refused", "p50", "p90", "p99", "max"];
+        let mut rows = vec![headings.map(str::to_owned).to_vec()];
+        let mut row = |name: String, counts: [String; 3], times: &Quantiles| {
+            rows.push([name].into_iter().chain(counts).chain(percentiles(times)).collect());
         };
-        total("first step wait", &self.first_step_wait, out)?;
-        total("session", &self.session_time, out)
+        for step in &self.steps {
+            row(
+                name(step),
+                [step.time.count, step.failures, step.refusals].map(|n| n.to_string()),
+                &step.time,
+            );
+        }
+        for (name, times) in [("first step wait", &self.first_step_wait), ("session", &self.session_time)] {
+            row(name.to_owned(), [times.count.to_string(), String::new(), String::new()], times);
+        }
+        folded(&text_first(&rows), &rows, columns)
     }
 }
 
@@ -179,13 +180,9 @@ fn overtaken(order: &OrderReport) -> String {
     )
 }
 
-fn percentiles(spread: &Quantiles) -> String {
-    if spread.count == 0 {
-        return format!("{:>10}{:>10}{:>10}{:>10}", "-", "-", "-", "-");
-    }
-    [spread.p50_s, spread.p90_s, spread.p99_s, spread.max_s]
-        .map(|secs| format!("{:>10}", time(secs)))
-        .concat()
+fn percentiles(spread: &Quantiles) -> [String; 4] {
+    let times = [spread.p50_s, spread.p90_s, spread.p99_s, spread.max_s];
+    times.map(|secs| if spread.count == 0 { "-".to_owned() } else { time(secs) })
 }
 
 /// Returns a time with three digits and a suitable unit.

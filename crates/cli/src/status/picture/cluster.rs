@@ -24,7 +24,7 @@ pub(super) fn scaling(state: &ScalingState) -> Vec<Line> {
     }
     if let Some(trouble) = &state.trouble {
         let first = trouble.lines().next().unwrap_or_default();
-        lines.push(Line::default().coloured(Colour::Red, &format!("  {first}")));
+        lines.push(Line::default().plain("  ").marked(Colour::Red, first));
     }
     lines
 }
@@ -44,7 +44,7 @@ pub(super) fn sharing(state: &SharingState) -> Vec<Line> {
     };
     let line = Line::default().plain("  ");
     let line = match colour {
-        Some(colour) => line.coloured(colour, &words),
+        Some(colour) => line.marked(colour, &words),
         None => line.plain(&words),
     };
     let counts = format!(
@@ -53,11 +53,10 @@ pub(super) fn sharing(state: &SharingState) -> Vec<Line> {
         state.failures,
         fine_time(state.exchange_seconds)
     );
-    let mut lines = vec![Line::default(), Line::default().bold("Gateways"), line.plain(&counts)];
+    let mut lines = vec![line.plain(&counts)];
     if state.unreadable > 0 {
-        let text =
-            format!("  {} of another version, which are not heard: replace them soon", state.unreadable);
-        lines.push(Line::default().coloured(Colour::Red, &text));
+        let text = format!("{} of another version, which are not heard", state.unreadable);
+        lines.push(Line::default().plain("  ").marked(Colour::Red, &text).plain(": replace them soon"));
     }
     if let Some(error) = state.error.as_ref().filter(|_| state.phase != "shared") {
         lines.push(Line::default().faint(&format!("  {error}")));
@@ -88,15 +87,14 @@ mod tests {
             error: None,
         };
         let lines = written(&shared);
-        assert_eq!(lines[1], "Gateways");
         let words = "  3 share limits and lines; this one learns the limits of all; 122 exchanges, 2 failed, the last took 2.10 ms";
-        assert_eq!(lines[2..], [words]);
+        assert_eq!(lines, [words]);
 
         let error = Some("no answer within 20 ms".to_owned());
         let lost = SharingState { phase: "safe_share".to_owned(), unreadable: 1, error, ..shared };
         let lines = written(&lost);
-        assert!(lines[2].contains("takes 1/4 of each limit until the engine answers again"), "{lines:?}");
-        assert!(lines[3].contains("1 of another version"), "{lines:?}");
-        assert_eq!(lines[4..], ["  no answer within 20 ms"]);
+        assert!(lines[0].contains("takes 1/4 of each limit until the engine answers again"), "{lines:?}");
+        assert!(lines[1].contains("1 of another version"), "{lines:?}");
+        assert_eq!(lines[2..], ["  no answer within 20 ms"]);
     }
 }

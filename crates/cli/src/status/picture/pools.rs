@@ -2,20 +2,25 @@
 
 use crate::numbers::{bytes, rough_time};
 use crate::pool::last_move;
+use crate::table::Table;
 use crate::terminal::{Colour, Line};
 use suimon_admin::{PoolState, State};
-use suimon_statistics::table::{Align, columns};
-
-use Align::{Left, Right};
+use suimon_statistics::table::Align::{Left, Right};
 
 /// Returns a row for each pool.
-pub(super) fn table(pools: &[PoolState]) -> String {
-    if pools.is_empty() {
-        return String::new();
-    }
-    let headings = ["pool", "wanted", "ready", "idle", "busy", "starting", "stopping", "memory", "start"];
-    let mut rows = vec![headings.map(str::to_owned).to_vec()];
-    rows.extend(pools.iter().map(|pool| {
+pub(super) fn table(pools: &[PoolState]) -> Table {
+    let columns = [
+        ("pool", Left, 0),
+        ("wanted", Right, 1),
+        ("ready", Right, 2),
+        ("idle", Right, 5),
+        ("busy", Right, 3),
+        ("starting", Right, 4),
+        ("stopping", Right, 7),
+        ("memory", Right, 6),
+        ("start", Right, 8),
+    ];
+    let row = |pool: &PoolState| {
         let fixed = if pool.fixed.is_some() { " fixed" } else { "" };
         vec![
             pool.name.clone(),
@@ -28,29 +33,29 @@ pub(super) fn table(pools: &[PoolState]) -> String {
             bytes(pool.memory_bytes),
             pool.start_seconds.map_or_else(|| "–".to_owned(), rough_time),
         ]
-    }));
-    columns(&[Left, Right, Right, Right, Right, Right, Right, Right, Right], &rows)
+    };
+    Table::of_numbers(&columns, pools.iter().map(row).collect())
 }
 
-/// Returns what a pool lacks, and its last move with the reason.
-pub(super) fn details(state: &State) -> Vec<Line> {
-    let mut lines = Vec::new();
-    for pool in &state.pools {
-        let name = if state.pools.len() > 1 { format!("{}: ", pool.name) } else { String::new() };
-        if let Some(why) = &pool.unhealthy {
-            lines.push(
-                Line::default()
-                    .plain("  ")
-                    .plain(&name)
-                    .coloured(Colour::Red, "UNHEALTHY")
-                    .plain(": ")
-                    .plain(why),
-            );
-        }
-        if let Some(moved) = &pool.last_move {
-            let text = format!("  {name}{}", last_move(moved, state.now));
-            lines.push(Line::default().faint(&text));
-        }
-    }
-    lines
+/// Returns the pool's name where there are several.
+fn name(state: &State, pool: &PoolState) -> String {
+    if state.pools.len() > 1 { format!("  {}: ", pool.name) } else { "  ".to_owned() }
+}
+
+/// Returns what pools lack.
+pub(super) fn unhealthy(state: &State) -> Vec<Line> {
+    let line = |pool: &PoolState| {
+        let line = Line::default().plain(&name(state, pool)).marked(Colour::Red, "UNHEALTHY");
+        Some(line.plain(": ").plain(pool.unhealthy.as_ref()?))
+    };
+    state.pools.iter().filter_map(line).collect()
+}
+
+/// Returns the last move of each pool with the reason.
+pub(super) fn last_moves(state: &State) -> Vec<Line> {
+    let line = |pool: &PoolState| {
+        let moved = pool.last_move.as_ref()?;
+        Some(Line::default().faint(&format!("{}{}", name(state, pool), last_move(moved, state.now))))
+    };
+    state.pools.iter().filter_map(line).collect()
 }

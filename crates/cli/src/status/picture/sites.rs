@@ -2,7 +2,8 @@
 
 use super::{KIND_COLUMNS, colour_of, short};
 use crate::terminal::Line;
-use suimon_admin::SiteState;
+use suimon_admin::{SiteState, State};
+use suimon_statistics::table::width;
 
 /// Returns the sites with their verdicts, and how to see one of them; of more than `most` those that need
 /// a look. Nothing where there are none.
@@ -12,13 +13,12 @@ pub(super) fn overview(sites: &[SiteState], most: usize) -> Vec<Line> {
     if shown.len() > most {
         shown.sort_by_key(|site| rank(site));
     }
-    let names = shown.iter().map(|site| site.name.chars().count()).max().unwrap_or_default();
+    let names = shown.iter().map(|site| width(&site.name)).max().unwrap_or_default();
     let names = names.min(2 * KIND_COLUMNS);
     let mut lines = vec![Line::default().bold("Sites")];
     lines.extend(shown.iter().take(most).map(|site| {
         let line = Line::default().plain(&format!("  {:names$}  ", short(&site.name, names)));
-        let situation = site.verdict.situation.replace('_', " ").to_uppercase();
-        line.coloured(colour_of(&site.verdict), &situation).plain(": ").plain(&site.verdict.sentence)
+        line.marked(colour_of(&site.verdict), &situation(site)).plain(": ").plain(&site.verdict.sentence)
     }));
     if shown.len() > most {
         lines.push(Line::default().plain(&format!("  and {} more: suimon status", shown.len() - most)));
@@ -27,6 +27,26 @@ pub(super) fn overview(sites: &[SiteState], most: usize) -> Vec<Line> {
     let how = format!("  below: {}; `suimon status --site {other}` shows another", main.name);
     lines.extend([Line::default().faint(&how), Line::default()]);
     lines
+}
+
+/// Returns which other sites need a look, in a line; nothing if none does.
+pub(super) fn in_trouble(state: &State, sites: &[SiteState]) -> Vec<Line> {
+    let mut others: Vec<&SiteState> = sites
+        .iter()
+        .filter(|site| state.site.as_ref() != Some(&site.name))
+        .filter(|site| matches!(site.verdict.level.as_str(), "critical" | "warning"))
+        .collect();
+    others.sort_by_key(|site| rank(site));
+    let said = |line: Line, site: &&SiteState| {
+        let before = if line == Line::default() { "" } else { ", " };
+        line.plain(before).plain(&site.name).plain(" ").marked(colour_of(&site.verdict), &situation(site))
+    };
+    let line = others.iter().fold(Line::default(), said);
+    if others.is_empty() { Vec::new() } else { vec![line] }
+}
+
+fn situation(site: &SiteState) -> String {
+    site.verdict.situation.replace('_', " ").to_uppercase()
 }
 
 /// Returns how early a site is named where there is no room for all.

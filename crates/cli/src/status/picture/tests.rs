@@ -1,5 +1,6 @@
 use super::*;
 use std::collections::BTreeMap;
+use suimon_admin::RouteState;
 use suimon_admin::{Percentiles, PhpState, Rates, Refusals, Totals, Verdict, WaitState};
 
 fn route(name: &str, offered: u64) -> RouteState {
@@ -155,9 +156,9 @@ fn state() -> State {
         }],
         load_reports: None,
         pools: vec![],
-        decisions: (0..30)
+        decisions: (0_u32..30)
             .map(|at| DecisionState {
-                id: at as u64 + 1,
+                id: u64::from(at) + 1,
                 at: 900.0 + f64::from(at),
                 for_route: None,
                 at_seconds: f64::from(at),
@@ -179,7 +180,7 @@ fn text(lines: &[Line]) -> String {
 }
 
 fn draw(state: &State, decisions: usize) -> String {
-    text(&whole(state, &[], decisions))
+    text(&whole(state, &[], decisions, usize::MAX))
 }
 
 #[test]
@@ -247,28 +248,83 @@ fn many_routes_are_cut_to_the_busiest() {
     );
 }
 
-#[test]
-fn a_small_terminal_shows_what_matters_and_wraps_nothing() {
+/// Returns what a terminal of this size shows.
+fn grid(state: &State, columns: usize, lines: usize) -> String {
+    let picture = fitted(state, &[], 10, Size { columns, lines });
+    assert!(picture.len() <= lines, "{} lines", picture.len());
+    assert!(picture.iter().all(|line| !line.written(columns, true).is_empty() || line.is_empty()));
+    picture.iter().map(|line| line.written(columns - 1, false) + "\n").collect()
+}
+
+/// Returns a state with more of everything than a small terminal has room for.
+fn crowded() -> State {
     let mut state = state();
-    state.routes =
-        (0..50).map(|at| route(&format!("GET /departments/{{id}}/items/{at}/reviews"), at + 1)).collect();
-    let size = Size { columns: 80, lines: 30 };
-    let lines = fitted(&state, &[], 10, size);
-    assert!(lines.len() < 30, "{} lines", lines.len());
-    let text = text(&lines);
-    for wanted in
-        ["LINE: 140", "one in 620 ms", "Routes", "http://127.0.0.1:8080", "Last decisions", "quieter ones"]
-    {
-        assert!(text.contains(wanted), "{wanted}\n{text}");
+    state.routes = (0..50).map(|at| route(&format!("GET /departments/{at}"), at + 1)).collect();
+    state.routes.push(RouteState { failed: 7, queued: 40, ..route("GET /検索/{水門}", 3) });
+    state.routes.push(RouteState { queued: 30, ..route("GET /a\u{1b}[2J/departments/with/a/long/name", 3) });
+    let node = state.nodes[0].clone();
+    state.nodes = (0..5)
+        .map(|at| NodeState {
+            address: format!("http://10.0.0.{at}:8080"),
+            php: None,
+            report: None,
+            ..node.clone()
+        })
+        .collect();
+    state.nodes[3].status = "ejected".to_string();
+    state.nodes[3].explanation = "5 requests in a row failed".to_string();
+    state.nodes[3].ejected_for_seconds = Some(12.0);
+    state.decisions[29].explanation =
+        "fewer sessions end than before, so the limit goes back to what it was".into();
+    state
+}
+
+#[test]
+fn a_terminal_of_80_columns_and_30_lines_is_filled_and_not_exceeded() {
+    assert_eq!(grid(&crowded(), 80, 30), include_str!("grids/80x30.txt"));
+}
+
+#[test]
+fn a_terminal_of_40_columns_and_10_lines_shows_the_verdict_and_what_hurts() {
+    assert_eq!(grid(&crowded(), 40, 10), include_str!("grids/40x10.txt"));
+}
+
+#[test]
+fn nothing_is_cut_where_there_is_room() {
+    let mut state = state();
+    state.nodes[0].php = None;
+    let grid = grid(&state, 140, 60);
+    assert!(!grid.contains('…') && !grid.contains("no room") && !grid.contains("more routes"), "{grid}");
+    assert!(grid.contains("(gain 0.123)"), "{grid}");
+}
+
+#[test]
+fn whatever_the_size_nothing_wraps_and_the_verdict_is_shown() {
+    let state = crowded();
+    for columns in [20, 40, 60, 80, 100, 120, 200] {
+        for lines in [3, 5, 10, 20, 24, 30, 40, 100] {
+            let grid = grid(&state, columns, lines);
+            assert!(grid.lines().all(|line| width(line) < columns), "{columns}x{lines}\n{grid}");
+            assert!(grid.contains("LINE: "), "{columns}x{lines}\n{grid}");
+        }
     }
-    // The tables of sessions fit. The terminal's width cuts decisions and the last columns of
-    // routes.
-    let sessions = text.lines().skip_while(|line| *line != "Sessions").take(4);
-    assert!(sessions.clone().all(|line| line.chars().count() < 80), "{text}");
-    let routes = text.lines().find(|line| line.contains("in flight  queued")).unwrap();
-    let edge = routes.find("p99").unwrap() + "p99".len();
-    assert!(edge < 80, "what matters less is beyond the edge: {routes}");
-    assert!(!lines.iter().all(Line::is_empty));
+    for columns in [40, 80, 120] {
+        let whole = whole(&state, &[], 10, columns);
+        // A name of a route with its limit has to be somewhere, and sentences are wrapped.
+        let wide = whole.iter().filter(|line| line.width() > columns).count();
+        assert_eq!(wide, 0, "{columns}: {}", text(&whole));
+    }
+}
+
+#[test]
+fn nobody_waits_and_nothing_is_said_twice_on_a_calm_day() {
+    let mut state = state();
+    state.verdict.situation = "application_down".to_string();
+    state.verdict.level = "critical".to_string();
+    state.decisions.clear();
+    state.refusals.clear();
+    let grid = grid(&state, 80, 30);
+    assert!(grid.contains("APPLICATION DOWN: ") && !grid.contains("Refused") && !grid.contains("decisions"));
 }
 
 #[test]
@@ -286,12 +342,18 @@ fn of_several_sites_it_is_said_which_one_is_seen_and_how_the_others_are() {
         not_ready_because: None,
     };
     let sites: Vec<SiteState> = ["main", "tickets", "a", "b", "c", "d"].map(site).into();
-    let whole = text(&whole(&state, &sites, 0));
+    let whole = text(&whole(&state, &sites, 0, usize::MAX));
     assert!(whole.starts_with("Sites\n  main     LINE: 140 visitors wait, 4–5 min"), "{whole}");
     assert!(whole.contains("\n\nsuimon 9.9.9, site main, up 100 s, ready\n"), "{whole}");
     state.routes = (0..50).map(|at| route(&format!("GET /{at}"), at + 1)).collect();
     let lines = fitted(&state, &sites, 10, Size { columns: 80, lines: 40 });
-    assert!(lines.len() < 40 && text(&lines).contains("  and 2 more"), "{}", text(&lines));
+    assert!(lines.len() <= 40 && text(&lines).contains("  and 2 more"), "{}", text(&lines));
+    assert!(text(&lines).contains("more routes"), "{}", text(&lines));
+    let mut sites = sites;
+    sites[3].verdict.level = "critical".to_string();
+    sites[3].verdict.situation = "application_down".to_string();
+    let lines = text(&fitted(&state, &sites, 10, Size { columns: 40, lines: 10 }));
+    assert!(lines.starts_with("b APPLICATION DOWN\nsuimon 9.9.9, site main"), "{lines}");
 }
 
 #[test]
