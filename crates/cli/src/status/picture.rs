@@ -12,6 +12,7 @@ use crate::table::Table;
 use crate::terminal::{Colour, Line, Size, wrapped};
 use fit::Section;
 use routes::{Routes, routes, services};
+use std::cmp::Reverse;
 use suimon_admin::{
     DecisionState, KindState, NodeReportState, NodeState, OverrideState, SiteState, State, Verdict,
 };
@@ -22,6 +23,8 @@ use suimon_statistics::table::{Align, columns_of, harmless, width};
 const ROUTES_MAX: usize = 20;
 /// Sites that are named one by one above a small picture.
 const SITES_FITTED: usize = 4;
+/// Kinds of session that keep their order; of more, those for which most wait come first.
+const KINDS_FITTED: usize = 4;
 /// Screens with fewer lines do not list the sites.
 const LINES_FOR_SITES: usize = 24;
 /// Screens with fewer lines do not say above the tables how many there are of everything.
@@ -98,9 +101,13 @@ pub(crate) fn fitted(state: &State, sites: &[SiteState], decisions: usize, size:
 
     let numbers = |title, rows_are, table: &Table| Section::of_numbers(title, rows_are, table, columns);
     let sentences = |title, rows_are, table: &Table| Section::of_sentences(title, rows_are, table, columns);
-    let several = state.kinds.len() > 1;
-    let lines_are = state.kinds.iter().flat_map(|kind| line_is(kind, several)).collect();
-    let of_kinds = state.kinds.iter().flat_map(|kind| counts(kind, several)).collect();
+    let mut of_kinds = state.kinds.clone();
+    if of_kinds.len() > KINDS_FITTED {
+        of_kinds.sort_by_key(|kind| Reverse(kind.in_line.unwrap_or_default() + kind.held as u64));
+    }
+    let several = of_kinds.len() > 1;
+    let lines_are = of_kinds.iter().flat_map(|kind| line_is(kind, several)).collect();
+    let details = of_kinds.iter().flat_map(|kind| counts(kind, several)).collect();
     let Routes { table, more } = routes(state, names);
     let routes = match table.is_empty() {
         true => Section::of_lines("Routes", "routes", vec![Line::default().plain(NO_ROUTE)]),
@@ -114,10 +121,10 @@ pub(crate) fn fitted(state: &State, sites: &[SiteState], decisions: usize, size:
     let scaling = state.scaling.as_ref().map_or_else(Vec::new, cluster::scaling);
     let sections = [
         sentences("Overridden", "overrides", &overrides(state)).rank(1, usize::MAX),
-        numbers("Sessions", "kinds of session", &kinds(&state.kinds))
-            .rank(0, 4)
+        numbers("Sessions", "kinds of session", &kinds(&of_kinds))
+            .rank(0, KINDS_FITTED)
             .alarms(lines_are)
-            .details(of_kinds),
+            .details(details),
         routes.rank(3, 6),
         numbers("Services", "services", &services(&state.services, names)).rank(5, 4),
         sentences("Application", "nodes", &nodes(&state.nodes, is_wide)).rank(if all_up { 4 } else { 2 }, 3),
@@ -454,7 +461,7 @@ fn reported(report: &NodeReportState) -> String {
 
 fn refusals(state: &State) -> Table {
     let mut refusals: Vec<_> = state.refusals.iter().collect();
-    refusals.sort_by_key(|refusal| std::cmp::Reverse(refusal.count));
+    refusals.sort_by_key(|refusal| Reverse(refusal.count));
     let row = |refusal: &&_| {
         let suimon_admin::Refusals { count, explanation, .. } = *refusal;
         vec![count.to_string(), explanation.clone()]

@@ -290,6 +290,18 @@ fn a_terminal_of_40_columns_and_10_lines_shows_the_verdict_and_what_hurts() {
 }
 
 #[test]
+fn of_many_kinds_those_for_which_most_wait_are_shown() {
+    let mut state = crowded();
+    let kind = state.kinds[0].clone();
+    state.kinds = (0..9).map(|at| KindState { name: format!("kind-{at}"), ..kind.clone() }).collect();
+    state.kinds[7].in_line = Some(900);
+    let grid = grid(&state, 80, 24);
+    let first = grid.lines().skip_while(|line| !line.starts_with("  kind ")).nth(1).unwrap();
+    assert!(first.starts_with("  kind-7"), "{grid}");
+    assert!(grid.contains("more kinds of session"), "{grid}");
+}
+
+#[test]
 fn nothing_is_cut_where_there_is_room() {
     let mut state = state();
     state.nodes[0].php = None;
