@@ -27,6 +27,7 @@ mod stage;
 
 use crate::exit::Exit;
 use crate::interrupt;
+use crate::terminal;
 use crate::whole_file;
 use clap::Args;
 use stage::Stage;
@@ -145,7 +146,7 @@ pub(crate) fn run(args: &Demo) -> Exit {
         Of::Cluster => cluster::play(args),
     };
     let outcome = told.and_then(|told| {
-        print!("{}", told.words);
+        print!("{}", terminal::paragraphs(&told.words, terminal::columns()));
         write(args, &told).map(|()| told.holds)
     });
     match outcome {

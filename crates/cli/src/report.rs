@@ -10,6 +10,7 @@ mod page;
 use crate::args::Report;
 use crate::exit::Exit;
 use crate::recording::{Files, Opened, play_file};
+use crate::terminal;
 use crate::whole_file;
 use suimon_record::Damage;
 use suimon_sim::replay::{Replay, Timeline};
@@ -55,7 +56,7 @@ pub(crate) fn run(args: &Report) -> Exit {
             return Exit::Failed;
         }
     }
-    println!("{}", page::verdict(&found).0);
+    print!("{}", terminal::paragraphs(&page::verdict(&found).0, terminal::columns()));
     println!("Report: {}", args.out.display());
     if found.replay.divergence.is_some() { Exit::Failed } else { Exit::Done }
 }

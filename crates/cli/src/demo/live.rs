@@ -100,7 +100,7 @@ impl Live {
     fn lines(&self) -> Vec<Line> {
         let elapsed = self.began.elapsed().as_secs_f64();
         let left = (self.whole_s() - elapsed).max(0.0);
-        let headline = format!("  {}, {elapsed:.0} s, about {left:.0} s left", self.headline);
+        let headline = format!("  {elapsed:.0} s, about {left:.0} s left, {}", self.headline);
         let mut lines = vec![
             Line::default(),
             Line::default().bold("Suimon demo").faint(&headline),

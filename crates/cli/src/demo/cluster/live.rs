@@ -115,7 +115,7 @@ impl Live {
         let sparks = sparkline(&self.completed, self.most_per_s * HEADROOM, self.seconds, SPARKS);
         let mut lines = vec![
             Line::default(),
-            Line::default().bold("Suimon demo").faint(&format!("  {}, about {left} left", self.headline)),
+            Line::default().bold("Suimon demo").faint(&format!("  about {left} left, {}", self.headline)),
             Line::default(),
             Line::default().plain("  load     ").coloured(Colour::Blue, &format!("{sparks:<SPARKS$}")),
             Line::default().plain("           ").bold(&self.load_words()),

@@ -117,7 +117,7 @@ impl Live {
             Line::default(),
             Line::default()
                 .bold("Suimon demo")
-                .faint(&format!("  {}, {elapsed:.0} s, about {left:.0} s left", self.headline)),
+                .faint(&format!("  {elapsed:.0} s, about {left:.0} s left, {}", self.headline)),
             Line::default(),
             Line::default().faint(&format!("  {:<NAME$}{headings}", "")),
         ];
