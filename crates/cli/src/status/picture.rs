@@ -188,9 +188,15 @@ fn head(state: &State, columns: usize, head: Head) -> Vec<Line> {
         .plain(&format!(", up {}, ", time(state.uptime_seconds)));
     let first = match &state.not_ready_because {
         None => first.marked(Colour::Green, "ready"),
+        // What is in brackets, such as each node that is down, stands in the tables of a small picture.
+        Some(why) if head != Head::Whole => {
+            let why = why.split(" (").next().unwrap_or_default();
+            first.marked(Colour::Red, "NOT READY").plain(&format!(": {why}"))
+        }
         Some(why) => first.marked(Colour::Red, "NOT READY").plain(&format!(": {why}")),
     };
-    let mut lines = first.paragraph(columns);
+    // In one line: the verdict must be seen, however small the terminal is.
+    let mut lines = if head == Head::Whole { first.paragraph(columns) } else { vec![first] };
     lines.extend(said(verdict, state.now, columns, head));
     let mut text = format!(
         "  {} in line, {} held, {} queued, {} in the application",
@@ -351,8 +357,7 @@ fn gate(kind: &KindState) -> String {
             .line
             .as_ref()
             .filter(|line| line.state != "moving")
-            .map_or("shut", |line| line.state.as_str())
-            .to_string(),
+            .map_or_else(|| "shut".to_owned(), |line| line.state.replace('_', " ")),
         (other, _, _) => other.to_string(),
     }
 }
@@ -399,7 +404,7 @@ fn line_is(kind: &KindState, several: bool) -> Option<Line> {
     let line = kind.line.as_ref().filter(|line| line.state != "moving" || !line.message.is_empty())?;
     let message =
         if line.message.is_empty() { String::new() } else { format!(": \u{201c}{}\u{201d}", line.message) };
-    let text = format!("{}the line is {}{message}", of_kind(kind, several), line.state);
+    let text = format!("{}the line is {}{message}", of_kind(kind, several), line.state.replace('_', " "));
     Some(Line::default().faint(&text))
 }
 

@@ -313,11 +313,16 @@ fn nothing_is_cut_where_there_is_room() {
 #[test]
 fn whatever_the_size_nothing_wraps_and_the_verdict_is_shown() {
     let state = crowded();
+    let mut down = crowded();
+    let each = "http://127.0.0.1:19011 is down: health checks failed in a row; ".repeat(12);
+    down.not_ready_because = Some(format!("no node of the application is up ({each})"));
     for columns in [20, 40, 60, 80, 100, 120, 200] {
         for lines in [3, 5, 10, 20, 24, 30, 40, 100] {
             let grid = grid(&state, columns, lines);
             assert!(grid.lines().all(|line| width(line) < columns), "{columns}x{lines}\n{grid}");
             assert!(grid.contains("LINE: "), "{columns}x{lines}\n{grid}");
+            let grid = self::grid(&down, columns, lines);
+            assert!(grid.lines().nth(1).unwrap().starts_with("LINE: "), "{columns}x{lines}\n{grid}");
         }
     }
     for columns in [40, 80, 120] {
