@@ -4,9 +4,11 @@ use crate::args::{Override, OverrideCommand, OverrideFor, OverrideOf};
 use crate::exit::Exit;
 use crate::fetch::{self, of_site};
 use crate::numbers::rough_time;
+use crate::table::Table;
+use crate::terminal;
 use std::time::SystemTime;
 use suimon_admin::{OVERRIDE_PATH, OverrideAnswer, OverrideRequest, OverrideState};
-use suimon_statistics::table::{Align, columns};
+use suimon_statistics::table::Align;
 
 /// Runs the subcommand.
 pub(crate) async fn run(args: &Override) -> Exit {
@@ -58,7 +60,11 @@ async fn ask(of: &OverrideOf, request: Option<OverrideRequest>) -> Exit {
     match serde_json::from_slice::<OverrideAnswer>(&body) {
         Ok(answer) => {
             let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-            print!("{}{}", of_site(answer.site.as_deref()), table(&answer.overrides, now.as_secs_f64()));
+            print!(
+                "{}{}",
+                of_site(answer.site.as_deref()),
+                table(&answer.overrides, now.as_secs_f64(), terminal::columns())
+            );
             Exit::Done
         }
         Err(error) => {
@@ -87,8 +93,8 @@ fn user() -> Option<String> {
     std::env::var("USER").ok().filter(|name| !name.is_empty() && name.chars().count() <= 64)
 }
 
-/// Returns the overrides as a table.
-fn table(overrides: &[OverrideState], now: f64) -> String {
+/// Returns the overrides as a table in lines of at most `columns` columns if possible.
+fn table(overrides: &[OverrideState], now: f64, columns: usize) -> String {
     if overrides.is_empty() {
         return "Nothing is overridden.\n".to_owned();
     }
@@ -97,7 +103,8 @@ fn table(overrides: &[OverrideState], now: f64) -> String {
         let (ends_in, why) = (rough_time(it.until - now), it.why.clone().unwrap_or_default());
         vec![it.id.to_string(), sentence(it), ends_in, it.who.clone(), why]
     }));
-    columns(&[Align::Right, Align::Left, Align::Right, Align::Left, Align::Left], &rows)
+    let aligns = [Align::Right, Align::Left, Align::Right, Align::Left, Align::Left];
+    terminal::paragraphs(&Table::of_sentences(&aligns, rows).text(columns), columns)
 }
 
 /// Returns what is overridden, in words.
@@ -128,11 +135,13 @@ mod tests {
             since: 0.0,
             until: 1800.0,
         };
-        let text = table(&[pinned], 0.0);
+        let text = table(std::slice::from_ref(&pinned), 0.0, usize::MAX);
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(lines[0], ["id", "what", "ends", "in", "who", "why"]);
         let row = ["3", "GET", "/search:", "limit", "5", "30", "min", "anna", "incident", "12"];
         assert_eq!(lines[1], row);
-        assert_eq!(table(&[], 0.0), "Nothing is overridden.\n");
+        let narrow = table(&[pinned], 0.0, 40);
+        assert!(narrow.lines().all(|line| line.chars().count() <= 40), "{narrow}");
+        assert_eq!(table(&[], 0.0, 40), "Nothing is overridden.\n");
     }
 }

@@ -7,6 +7,7 @@ pub(crate) use picture::last_move;
 use crate::args::{Pool, PoolCommand, PoolOf, Workers};
 use crate::exit::Exit;
 use crate::fetch::{self, of_site};
+use crate::terminal;
 use hyper::body::Bytes;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -40,7 +41,7 @@ struct Answer {
 
 async fn status(of: &PoolOf) -> Result<(), Exit> {
     let answer = look(of, 0).await?;
-    tell(of, &answer, &picture::status(&answer.pools, answer.now));
+    tell(of, &answer, &picture::status(&answer.pools, answer.now, terminal::columns()));
     Ok(())
 }
 
@@ -105,7 +106,7 @@ async fn resize(of: &PoolOf, workers: Workers) -> Result<(), Exit> {
 
 async fn trace(of: &PoolOf) -> Result<(), Exit> {
     let answer = look(of, 0).await?;
-    tell(of, &answer, &picture::trace(&answer.pools, true));
+    tell(of, &answer, &picture::trace(&answer.pools, true, terminal::columns()));
     Ok(())
 }
 
@@ -123,7 +124,7 @@ async fn follow(of: &PoolOf) -> Result<(), Exit> {
             pool.changes.retain(|change| change.id > *last);
             *last = pool.changes.iter().map(|change| change.id).fold(*last, u64::max);
         }
-        let text = picture::trace(&answer.pools, std::mem::take(&mut is_first));
+        let text = picture::trace(&answer.pools, std::mem::take(&mut is_first), terminal::columns());
         if io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()).is_err() {
             return Ok(());
         }

@@ -19,13 +19,14 @@ mod table;
 
 use crate::args::AdminAt;
 use crate::exit::{Exit, with_runtime};
-use crate::{interrupt, whole_file};
+use crate::table::Table;
+use crate::{interrupt, terminal, whole_file};
 use answer::Answer;
 use clap::Args;
 use std::path::PathBuf;
 use std::sync::Arc;
 use suimon_sim::{Laws, Scenario, how_written};
-use suimon_statistics::table::{Align, columns};
+use suimon_statistics::table::Align;
 
 /// Ask what would happen: play scenarios in a model, or a recording, in virtual time.
 #[derive(Args, Clone, Debug)]
@@ -144,7 +145,7 @@ pub(crate) fn run(args: &Sim) -> Exit {
 /// Plays the scenarios, shows the tables, and writes the requested files.
 pub(crate) fn play(args: &Sim, beyond: &Beyond) -> Exit {
     if args.list_laws {
-        print!("{}", laws(beyond));
+        print!("{}", laws(beyond, terminal::columns()));
         return Exit::Done;
     }
     if let Some(admin) = &args.from {
@@ -199,7 +200,7 @@ fn cores() -> usize {
 }
 
 /// Returns the laws to compare with, and how to write others.
-fn laws(beyond: &Beyond) -> String {
+fn laws(beyond: &Beyond, columns: usize) -> String {
     let law = |(name, words): &(String, String)| {
         let laws = (beyond.parse)(name).map_or_else(|_| String::new(), |laws| laws.to_string());
         let meaning = if laws == *name { String::new() } else { laws };
@@ -207,5 +208,7 @@ fn laws(beyond: &Beyond) -> String {
     };
     let head = ["name", "stands for", ""].map(str::to_owned).to_vec();
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(beyond.catalogue.iter().map(law)).collect();
-    format!("{}\nAlso: {}\n", columns(&[Align::Left; 3], &rows), beyond.how_written)
+    let table = Table::of_sentences(&[Align::Left; 3], rows).text(columns);
+    let also = format!("Also: {}", beyond.how_written);
+    format!("{table}\n{}", terminal::paragraphs(&also, columns))
 }

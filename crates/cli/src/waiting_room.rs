@@ -6,9 +6,10 @@ mod preview;
 use crate::args::{LineOf, Waiting, WaitingRoom};
 use crate::exit::Exit;
 use crate::fetch::{self, of_site};
+use crate::terminal;
 use std::time::SystemTime;
 use suimon_admin::{LineAnswer, LineOrder, LineRequest, LineState, WAITING_ROOM_PATH};
-use suimon_statistics::table::{Align, columns};
+use suimon_statistics::table::{Align, folded};
 
 /// Runs the subcommand.
 pub(crate) async fn run(args: &WaitingRoom) -> Exit {
@@ -55,7 +56,12 @@ pub(crate) async fn run(args: &WaitingRoom) -> Exit {
     if let Waiting::Invite { url, .. } = &args.what {
         answer.invitations.iter().for_each(|invitation| println!("{}", link(url.as_deref(), invitation)));
     } else {
-        print!("{}{}", of_site(answer.site.as_deref()), picture(&answer.lines));
+        let columns = terminal::columns();
+        print!(
+            "{}{}",
+            of_site(answer.site.as_deref()),
+            terminal::paragraphs(&picture(&answer.lines, columns), columns)
+        );
     }
     Exit::Done
 }
@@ -68,7 +74,7 @@ fn link(url: Option<&str>, invitation: &str) -> String {
     }
 }
 
-fn picture(lines: &[LineState]) -> String {
+fn picture(lines: &[LineState], columns: usize) -> String {
     if lines.is_empty() {
         return "No kind of session has a line; see session.waiting_room in the settings.\n".to_owned();
     }
@@ -87,7 +93,7 @@ fn picture(lines: &[LineState]) -> String {
     rows.extend(lines.iter().map(row));
     let mut aligns = [Align::Right; 9];
     aligns[..2].fill(Align::Left);
-    let mut out = columns(&aligns, &rows);
+    let mut out = folded(&aligns, &rows, columns);
     for line in lines.iter().filter(|line| !line.message.is_empty()) {
         out.push_str(&format!("{}: \"{}\"\n", line.kind, line.message));
     }

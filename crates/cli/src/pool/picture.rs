@@ -1,9 +1,11 @@
 //! Pools and their changes as lines for people.
 
 use crate::numbers::{bytes, plural, rough_time};
+use crate::table::{Table, beside_or_below};
+use crate::terminal::paragraphs;
 use std::time::{Duration, SystemTime};
 use suimon_admin::{PoolChangeState, PoolDetails, PoolState, WorkerState};
-use suimon_statistics::table::{Align, columns};
+use suimon_statistics::table::{Align, width};
 
 use Align::{Left, Right};
 
@@ -12,13 +14,14 @@ const CGI: &str = "cgi";
 /// Most characters of the last words of a worker in a trace; the last ones tell most.
 const WORDS_MAX: usize = 160;
 
-/// Returns every pool with its workers, `now` in seconds since 1970.
-pub(super) fn status(pools: &[PoolDetails], now: f64) -> String {
-    let each: Vec<String> = pools.iter().map(|pool| whole(pool, now)).collect();
+/// Returns every pool with its workers in lines of at most `columns` columns if possible, `now` in seconds
+/// since 1970.
+pub(super) fn status(pools: &[PoolDetails], now: f64, columns: usize) -> String {
+    let each: Vec<String> = pools.iter().map(|pool| whole(pool, now, columns)).collect();
     each.join("\n")
 }
 
-fn whole(pool: &PoolDetails, now: f64) -> String {
+fn whole(pool: &PoolDetails, now: f64, columns: usize) -> String {
     let PoolDetails { pool, workers, .. } = pool;
     let runs_once = pool.kind == CGI;
     let mut text = format!("{}: ", pool.name);
@@ -37,8 +40,8 @@ fn whole(pool: &PoolDetails, now: f64) -> String {
     // A place at which nothing runs is no process.
     let shown = workers.iter().filter(|worker| !runs_once || worker.pid.is_some());
     rows.extend(shown.map(|worker| row(worker, pool.generation)));
-    text.push_str(&columns(&[Right, Right, Left, Right, Right, Right, Left], &rows));
-    text
+    let table = Table::of_sentences(&[Right, Right, Left, Right, Right, Right, Left], rows);
+    paragraphs(&text, columns) + &table.text(columns)
 }
 
 /// Returns how many processes may run, of a pool that runs one for each request.
@@ -160,12 +163,14 @@ fn row(worker: &WorkerState, generation: u64) -> Vec<String> {
 
 /// Returns the changes, oldest first. `has_head`: with headings. Columns have fixed widths, as more may
 /// follow.
-pub(super) fn trace(pools: &[PoolDetails], has_head: bool) -> String {
+pub(super) fn trace(pools: &[PoolDetails], has_head: bool, columns: usize) -> String {
     // Numbers of workers begin anew in each pool.
-    let width = pools.iter().map(|pool| pool.pool.name.chars().count()).max().unwrap_or(0);
+    let names = pools.iter().map(|pool| width(&pool.pool.name)).max().unwrap_or(0);
     let line = |time: &str, pool: &str, worker: &str, what: &str, reason: &str| {
-        let pool = if pools.len() > 1 { format!("{pool:<width$}  ") } else { String::new() };
-        format!("{time:<24}  {pool}{worker:>6}  {what:<16}  {reason}").trim_end().to_owned() + "\n"
+        let pool = if pools.len() > 1 { format!("{pool:<names$}  ") } else { String::new() };
+        let cells = format!("{time:<24}  {pool}{worker:>6}  {what:<16}  ");
+        let lines = beside_or_below(&cells, width(&cells), reason, columns);
+        lines.iter().map(|line| line.trim_end().to_owned() + "\n").collect::<String>()
     };
     let mut text = if has_head { line("time", "pool", "worker", "what", "reason") } else { String::new() };
     let mut changes: Vec<(&str, &PoolChangeState)> =
@@ -291,7 +296,7 @@ mod tests {
     #[test]
     fn a_status_says_how_many_there_are_and_why() {
         let mut shop = pool();
-        let text = status(&[shop.clone()], 1_012.5);
+        let text = status(&[shop.clone()], 1_012.5, usize::MAX);
         assert_eq!(
             text,
             "shop: 2 wanted (law: measured), 2 ready, 1 idle, 0 starting\n  \
@@ -305,7 +310,7 @@ mod tests {
         );
         shop.pool.fixed = Some(2);
         shop.pool.unhealthy = Some("6 starts in a row failed, the last one: exit code 1".to_owned());
-        let text = status(&[shop], 1_012.5);
+        let text = status(&[shop], 1_012.5, usize::MAX);
         assert!(text.contains("2 wanted (fixed by an operator)"), "{text}");
         assert!(
             text.contains("\n  UNHEALTHY: 6 starts in a row failed, the last one: exit code 1\n"),
@@ -325,7 +330,7 @@ mod tests {
         (shop.workers[0].memory_bytes, shop.workers[0].swap_bytes) = (None, 0);
         shop.workers[1].pid = None;
         assert_eq!(
-            status(&[shop], 1_012.5),
+            status(&[shop], 1_012.5, usize::MAX),
             "shop: a process for each request (cgi), 2 processes at once (law: fixed)\n  \
              1 request running, the limits of routes allow 4; 7 queued\n  \
              a start takes 40.0 ms\n  \
@@ -338,16 +343,16 @@ mod tests {
     #[test]
     fn a_trace_says_when_what_became_of_whom_and_why() {
         assert_eq!(
-            trace(&[pool()], true),
+            trace(&[pool()], true, usize::MAX),
             "time                      worker  what              reason\n\
              1970-01-01T00:16:40.500Z       –  wanted 3 to 2     more workers are idle than are kept\n\
              1970-01-01T00:16:40.500Z       3  start failed      exit code 1\n"
         );
-        assert!(!trace(&[pool()], false).contains("reason"), "headings stand once");
+        assert!(!trace(&[pool()], false, usize::MAX).contains("reason"), "headings stand once");
         let mut shop = pool();
         shop.changes[1].what = "wrote".to_owned();
         shop.changes[1].reason = Some(format!("{}the end", "é".repeat(500)));
-        let told = trace(&[shop], false);
+        let told = trace(&[shop], false, usize::MAX);
         assert!(told.ends_with("éthe end\n") && told.contains("…é"), "{told}");
         assert!(told.lines().all(|line| line.chars().count() < 220), "{told}");
     }

@@ -29,7 +29,7 @@ pub(super) fn of(report: &ProfileReport) -> String {
     for caution in cautions(report) {
         text.push_str(&format!("\n{caution}\n"));
     }
-    text
+    terminal::paragraphs(&text, width)
 }
 
 const fn word(role: Role) -> &'static str {

@@ -7,6 +7,7 @@ mod tell;
 use super::Sim;
 use crate::exit::Exit;
 use crate::recording::{Files, Opened, play_file};
+use crate::terminal;
 use std::fs::File;
 use std::path::Path;
 use suimon_gate::Params;
@@ -49,7 +50,7 @@ fn play(recording: &Path, args: &Sim) -> Result<Exit, String> {
         cut,
     };
     let json = args.json.as_deref().map(|path| create(path).map(|file| (path, file))).transpose()?;
-    print!("{}", told.as_text());
+    print!("{}", terminal::paragraphs(&told.as_text(), terminal::columns()));
     if let Some((path, file)) = json
         && let Err(error) = told.write_json(file)
     {

@@ -8,7 +8,7 @@ use crate::terminal;
 use suimon_settings::duration;
 use suimon_sim::{Metric, ServiceFigures};
 use suimon_statistics::MeanAndRange;
-use suimon_statistics::table::{folded, text_first};
+use suimon_statistics::table::{folded, text_first, width};
 
 /// Signs for a kept and a missed band.
 pub(super) const HELD: &str = "✓";
@@ -41,8 +41,7 @@ pub(super) const LEGEND: &str = "goodput: sessions finished, as a share of what 
 
 /// Returns the tables of all scenarios, and the verdict.
 pub(super) fn tables(answers: &[Answer<'_>]) -> String {
-    let columns = terminal::size_of(std::io::stdout()).map_or(usize::MAX, |size| size.columns);
-    tables_in(answers, columns)
+    tables_in(answers, terminal::columns())
 }
 
 /// Returns them in lines of at most `columns` columns if possible. A wider table continues below,
@@ -204,6 +203,13 @@ fn bands(answer: &Answer<'_>, columns: usize) -> String {
         std::iter::once(first).chain(line.values.iter().take(beside).cloned()).collect()
     };
     let table = numbers(&std::iter::once(head).chain(lines.iter().map(row)).collect::<Vec<_>>(), usize::MAX);
+    // Numbers that do not fit beside a band cannot follow below all bands, as nobody could tell whose they
+    // are.
+    let table = if table.lines().all(|line| width(line) <= columns) {
+        table
+    } else {
+        in_sentences(&lines, &names().take(beside).collect::<Vec<_>>())
+    };
     let mut text = String::new();
     let mut under = std::iter::once(&[] as &[String]).chain(lines.iter().map(|line| line.again.as_slice()));
     for line in table.lines() {
@@ -226,9 +232,18 @@ fn bands(answer: &Answer<'_>, columns: usize) -> String {
     text
 }
 
+/// Returns a heading and the bands with their numbers, a line each.
+fn in_sentences(lines: &[BandLine], names: &[String]) -> String {
+    let sentence = |line: &BandLine| {
+        let values = names.iter().zip(&line.values).map(|(name, value)| format!("{name} {value}"));
+        format!("  {} {}: {}\n", line.mark(), line.band, values.collect::<Vec<_>>().join("; "))
+    };
+    std::iter::once("  expected\n".to_owned()).chain(lines.iter().map(sentence)).collect()
+}
+
 /// Returns the rows as lines: a name, then numbers.
-fn numbers(rows: &[Vec<String>], width: usize) -> String {
-    folded(&text_first(rows), rows, width)
+fn numbers(rows: &[Vec<String>], columns: usize) -> String {
+    folded(&text_first(rows), rows, columns)
 }
 
 /// The results of one band.
@@ -353,6 +368,20 @@ mod tests {
         assert!(text.lines().all(|line| line.chars().count() <= 79), "{text}");
         assert_eq!(text.matches("laws").count(), 2, "{text}");
         assert!(COLUMNS.iter().all(|(name, _)| text.contains(name)), "{text}");
+    }
+
+    #[test]
+    fn numbers_that_do_not_fit_beside_a_band_follow_it() {
+        let line = BandLine {
+            band: "sessions_per_s at least 2.6".to_owned(),
+            held: Some(true),
+            values: vec!["3.06".to_owned(), "0.00".to_owned()],
+            again: vec![],
+        };
+        assert_eq!(
+            in_sentences(&[line], &["suimon".to_owned(), "none".to_owned()]),
+            "  expected\n  ✓ sessions_per_s at least 2.6: suimon 3.06; none 0.00\n"
+        );
     }
 
     #[test]
