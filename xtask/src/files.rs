@@ -33,7 +33,7 @@ const CIRCLES: &[(&str, &[&str], &str)] = &[
     ),
     (
         "crates/upstream",
-        &["body.rs", "lib.rs", "send.rs"],
+        &["body.rs", "guard.rs", "lib.rs", "send.rs"],
         "lib.rs has the client; sending and the body of a response hold a place in its nodes",
     ),
     (

@@ -34,6 +34,7 @@ mod drain;
 mod error;
 mod fastcgi;
 mod fault;
+mod guard;
 mod head;
 mod http1;
 mod http2;
@@ -68,17 +69,16 @@ pub use request::BoxError;
 pub use send::{Sending, TRIES_MAX};
 pub use suimon_fastcgi::php_status::PhpStatus;
 use suimon_params::upstream::{NodeAddress, NodeParams, Protocol, Scheme, UpstreamParams};
-use suimon_pool::{Kept, Lease};
 pub use view::{NodeReportView, UpstreamNodeView};
 
 use affinity::SessionCookie;
 use agent_reply::{AgentCheckCounts, SaidWeight};
 use bytes::Bytes;
 use connect::Connector;
-use fastcgi::{FastCgi, Programs};
+use fastcgi::Programs;
+use guard::Guard;
 use http::HeaderValue;
 use http_body::Body;
-use http1::Http1;
 use http2::SharedPool;
 use nodes::Nodes;
 use php::PhpSeen;
@@ -149,15 +149,6 @@ enum Pool {
     /// A connection carries one request.
     FastCgi(Programs),
     Workers(Box<Workers>),
-}
-
-/// A request's place at a node; freed when dropped.
-struct Guard {
-    shared: Arc<Shared>,
-    node: Arc<Node>,
-    route: Option<RouteId>,
-    /// The worker that has the request; dropping it says that the request was cancelled.
-    worker: Option<Lease>,
 }
 
 impl Upstream {
@@ -591,54 +582,6 @@ impl Pool {
             Pool::Workers(workers) => workers.programs.as_deref(),
             Pool::Http1(_) | Pool::Http2(_) => None,
         }
-    }
-}
-
-impl Guard {
-    /// Gives back the worker: its answer was read to the end.
-    fn done(&mut self) {
-        if let Some(worker) = self.worker.take() {
-            worker.done();
-        }
-    }
-
-    /// Gives back the worker with an open connection, if there is one.
-    fn keep(&mut self, connection: Option<Box<FastCgi>>) {
-        let Some((connection, worker)) = connection.and_then(|it| Some((it, self.worker.take()?))) else {
-            return;
-        };
-        if let Some(workers) = self.node.pool.workers()
-            && connection.was_reused()
-        {
-            workers.note_kept();
-        }
-        worker.done_keeping(Kept::new(connection));
-    }
-
-    /// Says that the worker did not answer in time.
-    fn stuck(&mut self) {
-        if let Some(worker) = self.worker.take() {
-            worker.stuck();
-        }
-    }
-
-    /// Notes that the node has broken off an answer.
-    fn note_broken(&self) {
-        self.shared.note_served((self.node.id, false), self.shared.now(), self.route, false);
-    }
-
-    /// Returns a connection to the pool of this guard's node.
-    fn put_back(&self, connection: Box<Http1>) {
-        if let Pool::Http1(pool) = &self.node.pool {
-            pool.put(connection);
-        }
-    }
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        let now = self.shared.now();
-        self.shared.fleet().handle_release(now, self.node.id);
     }
 }
 
