@@ -222,7 +222,7 @@ const words = (situation) => situation.replaceAll("_", " ");
 function drawSites(shown) {
   $("sites").hidden = sites.length === 0;
   say($("site"), shown ? `Suimon · ${shown}` : "Suimon");
-  if (shown && SITE != null) say($("what-if"), `suimon sim --from ${location.origin} --site ${shown}`);
+  if (shown && SITE != null) say($("what-if"), `suimon sim --from ${location.origin} --from-site ${shown}`);
   const make = ({ name }) => h("li", {}, h("a", { href: linkTo(name) }, h("b", {}, name), h("span")));
   each($("sites").firstElementChild, sites, (it) => it.name, make, (element, { name, verdict, waiting, serves }) => {
     const link = element.firstChild;

@@ -97,7 +97,7 @@ pub struct Sim {
     pub(crate) token_file: Option<PathBuf>,
     /// With --from: the site that is meant, where the gateway serves several. [default: the main one]
     #[arg(long, value_name = "NAME", requires = "from")]
-    pub(crate) site: Option<String>,
+    pub(crate) from_site: Option<String>,
     /// With --from: the file it is written to. [default: standard output]
     #[arg(long, value_name = "FILE", requires = "from")]
     pub(crate) out: Option<PathBuf>,
@@ -149,7 +149,7 @@ pub(crate) fn play(args: &Sim, beyond: &Beyond) -> Exit {
         return Exit::Done;
     }
     if let Some(admin) = &args.from {
-        let (token_file, site) = (args.token_file.clone(), args.site.clone());
+        let (token_file, site) = (args.token_file.clone(), args.from_site.clone());
         let at = AdminAt { token_file, site, ..AdminAt::of(admin) };
         return with_runtime(from::run(&at, args));
     }

@@ -285,10 +285,13 @@ impl Why {
 pub enum Checked {
     /// It answered like a node that is up.
     Answered,
-    /// It accepted a connection. Either the check asked no more, or no answer came in time and no
-    /// health path is configured.
+    /// It accepted a connection, and the check asked no more.
     Accepted,
-    /// Its answer does not show that it is up, or did not come in time.
+    /// It accepted a connection, and did not answer in time. No health path is configured: it is there.
+    Mute,
+    /// The same, where a health path is configured: it is not well.
+    TimedOut,
+    /// Its answer does not show that it is up.
     Failed,
     /// It closed the connection without an answer.
     Closed,
@@ -301,7 +304,7 @@ pub enum Checked {
 impl Checked {
     /// Returns whether the check passed.
     pub const fn passed(self) -> bool {
-        matches!(self, Checked::Answered | Checked::Accepted)
+        matches!(self, Checked::Answered | Checked::Accepted | Checked::Mute)
     }
 }
 
@@ -313,6 +316,9 @@ pub enum Output {
     Check(NodeId),
     /// A node's status changed.
     Changed(Change),
+    /// A node was left out because it answers nothing, and has answered nothing for as long as the shortest
+    /// ejection since.
+    Hangs(NodeId),
     /// Sessions that were at a node go elsewhere: since the last such word, so many.
     Released {
         /// The node.

@@ -13,7 +13,7 @@ use crate::retries::RetryBudget;
 use crate::shares::Shares;
 use crate::silence::Silence;
 use std::collections::VecDeque;
-use suimon_model::{Duration, Instant, NodeId, Rng};
+use suimon_model::{Duration, Instant, NodeId, Rng, RouteId};
 
 /// The nodes of an upstream.
 #[derive(Clone, Debug)]
@@ -193,10 +193,18 @@ impl Fleet {
         }
     }
 
+    /// Notes how long a request took that was answered well, also one whose client was waited for meanwhile.
+    pub fn handle_took(&mut self, now: Instant, route: RouteId, took: Duration) {
+        self.shares.handle_took(now, route, took);
+    }
+
     /// Notes how long `node` took for a request, by which its share moves, and whether its answer was a fault.
     pub fn handle_served(&mut self, now: Instant, node: NodeId, served: &Served) {
         // A single node has all there is.
         if self.present().nth(1).is_some() {
+            if served.is_good {
+                self.handle_took(now, served.route, served.took);
+            }
             let weight = self.shares.handle_served(now, node.index(), served);
             self.reports.handle_served(now, node.index(), served.is_good, weight);
             if self.faults.handle_served(now, node.index(), served)
@@ -209,6 +217,7 @@ impl Fleet {
 
     /// Notes that `node` answered a request, with any status.
     pub fn handle_answer(&mut self, now: Instant, node: NodeId) {
+        let was_mute = self.shares.is_mute(node.index());
         self.shares.handle_answer(now, node.index());
         let Some(state) = self.nodes.get_mut(node.index()) else { return };
         state.ejection.answer(now);
@@ -216,7 +225,7 @@ impl Fleet {
         if state.lost {
             self.find(now, node);
         }
-        self.hear(now, node);
+        self.hear(now, node, was_mute);
     }
 
     /// Notes that a request did not reach `node`: the connection could not be opened, or a fresh
@@ -256,17 +265,14 @@ impl Fleet {
                 self.find(now, node);
             }
         }
-        match checked {
-            Checked::Answered => {
-                self.shares.handle_heard(node.index());
-                self.hear(now, node);
-            }
-            Checked::Accepted | Checked::Failed => self.miss(now, node),
-            Checked::Closed | Checked::Unreached | Checked::NotMade => {}
+        if checked == Checked::Answered {
+            let was_mute = self.shares.is_mute(node.index());
+            self.shares.handle_heard(node.index());
+            self.hear(now, node, was_mute);
         }
         let passed = checked.passed();
         let Some(state) = self.nodes.get_mut(node.index()) else { return };
-        if checked == Checked::Accepted && !state.lost {
+        if matches!(checked, Checked::Accepted | Checked::Mute) && !state.lost {
             // The node exists, but may have more work than it can do.
             state.unreached = 0;
         }
@@ -277,6 +283,9 @@ impl Fleet {
         }
         if matches!(checked, Checked::Closed | Checked::Unreached) {
             self.bear_out(now, node);
+        }
+        if matches!(checked, Checked::Mute | Checked::TimedOut) {
+            self.miss(now, node);
         }
         self.lose(now);
     }

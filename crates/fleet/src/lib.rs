@@ -47,6 +47,7 @@ mod faults;
 mod fleet;
 mod health;
 pub mod lifecycle;
+mod longest;
 mod reported;
 mod retries;
 pub mod scaling;

@@ -23,7 +23,7 @@
 //!
 //! A failed request counts as one that took eight times as long, and takes 0.3 of the share at once, so that a
 //! node that fails at once attracts nobody. Both count the less, the more of the route's requests fail on all
-//! nodes. A node that has requests and has answered nothing for max(2 s, 8 requests), while others did, is
+//! nodes. A node that has requests and has answered nothing for max(2 s, 8 of the slowest route's), while others did, is
 //! *silent*: it gets one request a second until it answers; and so does one that was left out for it, when it
 //! comes back. Of idle nodes all whose share is within a tenth
 //! of the greatest are alike, so that none is without requests because of chance.
@@ -33,6 +33,7 @@
 //! binding as in join-idle-queue (Lu et al. 2011), P2C beyond 64 (Mitzenmacher 2001).
 
 use crate::api::Served;
+use crate::longest::Longest;
 use suimon_model::real::{exp, ln};
 use suimon_model::{Duration, Instant, RouteId, seconds};
 
@@ -79,6 +80,8 @@ pub(crate) struct Shares {
     failing: Vec<f64>,
     /// The mean time of any request, seconds, likewise.
     any: (f64, f64),
+    /// How long requests take of which a node may have its fill.
+    longest: Longest,
     moved: Option<Instant>,
     /// For how long a node that has come has less than its share.
     slow_start: Duration,
@@ -106,7 +109,7 @@ struct NodeShare {
     owes_since: Instant,
     tried: Instant,
     /// Whether it was left out because it answers nothing, and has answered nothing since.
-    mute: bool,
+    mute: Option<Instant>,
 }
 
 impl Shares {
@@ -131,7 +134,7 @@ impl Shares {
             since,
             owes_since: now,
             tried: now,
-            mute: false,
+            mute: None,
         };
         match self.nodes.get_mut(node) {
             Some(place) => *place = share,
@@ -147,16 +150,16 @@ impl Shares {
     }
 
     /// Notes that a node answers nothing: it is tried once a second at most until it does.
-    pub(crate) fn handle_mute(&mut self, node: usize) {
+    pub(crate) fn handle_mute(&mut self, now: Instant, node: usize) {
         if let Some(node) = self.nodes.get_mut(node) {
-            node.mute = true;
+            node.mute.get_or_insert(now);
         }
     }
 
     /// Notes that a node answers checks, though perhaps no requests.
     pub(crate) fn handle_heard(&mut self, node: usize) {
         if let Some(node) = self.nodes.get_mut(node) {
-            node.mute = false;
+            node.mute = None;
         }
     }
 
@@ -188,7 +191,7 @@ impl Shares {
     pub(crate) fn handle_answer(&mut self, now: Instant, node: usize) {
         self.answered = Some(now);
         if let Some(node) = self.nodes.get_mut(node) {
-            (node.owes_since, node.mute) = (now, false);
+            (node.owes_since, node.mute) = (now, None);
         }
     }
 
@@ -309,14 +312,14 @@ impl Shares {
 
     /// Returns since when a node must owe answers to be silent.
     pub(crate) fn silent_since(&self, now: Instant) -> Instant {
-        let patience = seconds(SILENT_AFTER_S.max(SILENT_REQUESTS * self.any.0));
+        let patience = seconds(SILENT_AFTER_S.max(SILENT_REQUESTS * self.longest.slowest()));
         Instant::ORIGIN + now.since(Instant::ORIGIN).saturating_sub(patience)
     }
 
     /// Returns whether a node has requests, answers nothing while others do, and is not to be tried again
     /// yet. `since`: as [`Shares::silent_since`] says.
     pub(crate) fn is_silent(&self, now: Instant, node: usize, in_flight: u32, since: Instant) -> bool {
-        (self.owes(node, in_flight, since) || self.nodes[node].mute)
+        (self.owes(node, in_flight, since) || self.is_mute(node))
             && now.since(self.nodes[node].tried) < TRIED_EVERY
     }
 
@@ -329,13 +332,23 @@ impl Shares {
 
     /// Returns since when a node must owe answers to be asked whether it hangs.
     pub(crate) fn suspect_since(&self, now: Instant) -> Instant {
-        let patience = seconds(SUSPECT_AFTER_S.max(SILENT_REQUESTS * self.any.0));
+        let patience = seconds(SUSPECT_AFTER_S.max(SILENT_REQUESTS * self.longest.slowest()));
         Instant::ORIGIN + now.since(Instant::ORIGIN).saturating_sub(patience)
     }
 
     /// Returns whether a node was left out because it answers nothing, and has answered nothing since.
     pub(crate) fn is_mute(&self, node: usize) -> bool {
-        self.nodes[node].mute
+        self.mute_since(node).is_some()
+    }
+
+    /// Returns since when it is.
+    pub(crate) fn mute_since(&self, node: usize) -> Option<Instant> {
+        self.nodes.get(node)?.mute
+    }
+
+    /// Notes how long a request took that was answered well.
+    pub(crate) fn handle_took(&mut self, now: Instant, route: RouteId, took: Duration) {
+        self.longest.note(now, route, took.as_secs_f64());
     }
 
     /// Returns whether any node has answered since then.

@@ -15,6 +15,10 @@ use std::cmp::Reverse;
 /// The site of every request that fits no other.
 pub const MAIN_SITE: usize = 0;
 
+/// The longest path, bytes, that is looked at as every server may read it: where it matters, a longer one
+/// is of no site.
+const READ_MAX: usize = 4096;
+
 /// What a site takes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SiteMatch {
@@ -76,6 +80,9 @@ impl SiteTable {
         let host = host.map(without_port);
         if self.depth == 0 {
             return Some(self.site_of_reading(host, &[]));
+        }
+        if path.len() > READ_MAX && (path.contains(['%', ';', '\\']) || path.contains("/.")) {
+            return None;
         }
         let mut found = None;
         let is_one = all_readings(path, self.depth, |segments| {

@@ -162,9 +162,17 @@ pub(crate) fn all_readings(path: &str, depth: usize, mut look: impl FnMut(&[&str
         }
         let whole = text.replace('\\', "/");
         let cut = whole.split(['?', '#', '\0']).next().unwrap_or_default();
-        for text in [text.as_str(), &whole, cut] {
-            for flags in 0..8_u8 {
-                let [cuts_parameters, keeps_empty, resolves] = [flags & 1 > 0, flags & 2 > 0, flags & 4 > 0];
+        let mut texts = vec![text.as_str(), &whole, cut];
+        texts.dedup();
+        for text in texts {
+            // What makes no difference is not tried.
+            let parameters = 1 + u8::from(text.contains(';'));
+            let empty = 1 + u8::from(text.contains("//"));
+            let dots = 1 + u8::from(text.contains("/."));
+            for flags in 0..parameters * empty * dots {
+                let cuts_parameters = flags % parameters == 1;
+                let keeps_empty = flags / parameters % empty == 1;
+                let resolves = flags / parameters / empty == 1;
                 let mut kept: Vec<&str> = Vec::new();
                 for segment in text.split('/').skip(1) {
                     let bare = segment.split(';').next().unwrap_or_default();

@@ -132,7 +132,8 @@ async fn look(node: &Node, shared: &Shared, must_answer: bool) -> Checked {
     // Without a health path any answer shows that the node is there, and so does one that takes too
     // long.
     let any_is_well = shared.params.health.path.is_none();
-    let otherwise = if any_is_well { Checked::Accepted } else { Checked::Failed };
+    let (otherwise, late) =
+        if any_is_well { (Checked::Accepted, Checked::Mute) } else { (Checked::Failed, Checked::TimedOut) };
     let (method, path) = match &shared.params.health.path {
         Some(path) => (Method::GET, path.as_str()),
         None if must_answer => (Method::HEAD, "/"),
@@ -145,7 +146,8 @@ async fn look(node: &Node, shared: &Shared, must_answer: bool) -> Checked {
     match timeout_at(until, ask(node, shared, stream, request, timeout)).await {
         Ok(Ok(head)) if any_is_well || is_well(head.status) => Checked::Answered,
         Ok(Err(UpstreamErrorKind::BrokenBeforeHead)) => Checked::Closed,
-        _ => otherwise,
+        Ok(Err(UpstreamErrorKind::FirstByteTimeout)) | Err(_) => late,
+        Ok(_) => otherwise,
     }
 }
 

@@ -408,6 +408,13 @@ impl Shared {
         self.fleet().handle_served(now, node, &Served { route, took: now.since(since), is_good, is_bound });
     }
 
+    /// Notes how long a request took of which the client was waited for, too.
+    fn note_took(&self, since: Instant, route: Option<RouteId>) {
+        let Some(route) = route.filter(|_| !self.nodes.is_single()) else { return };
+        let now = self.now();
+        self.fleet().handle_took(now, route, now.since(since));
+    }
+
     fn note_failure(&self, node: NodeId) {
         self.fleet().handle_failure(self.now(), node);
         self.tell_changes();
@@ -459,6 +466,11 @@ impl Shared {
             // Only `handle_timeout` produces checks, and it takes them under its lock.
             Output::Check(_) => {}
             Output::Changed(change) => self.tell(change),
+            Output::Hangs(node) => {
+                if let Some(node) = self.nodes.get(*node) {
+                    node.hangs_on.notify_waiters();
+                }
+            }
             Output::Released { node, sessions } => {
                 let Some(at) = self.nodes.get(*node) else { return };
                 tracing::warn!(node = %at.params, sessions, "{sessions} sessions that were at a node go elsewhere");
@@ -489,9 +501,6 @@ impl Shared {
         let Some(node) = self.nodes.get(change.node) else { return };
         if change.why == Why::Silent {
             node.hangs.notify_waiters();
-            if change.lasts > self.params.ejection.base {
-                node.hangs_on.notify_waiters();
-            }
         }
         tracing::warn!(
             node = %node.params,

@@ -179,6 +179,8 @@ pub(super) async fn send(
                 }
                 if is_fault(status) || is_good && progress.is_none() {
                     shared.note_served((pick.node, pick.reason.is_bound()), since, head.route, is_good);
+                } else if is_good {
+                    shared.note_took(since, head.route);
                 }
                 return Ok(response);
             }

@@ -120,8 +120,8 @@ fn frame(lines: &[Line], size: Size, colours: bool) -> String {
 fn enter() -> io::Result<()> {
     let mut shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let keyboard = silence();
-    // After a stop the terminal is as the shell has left it.
-    *shown = Some(Before { keyboard });
+    // After a stop that nobody hears of (SIGSTOP) the keyboard is still silenced: what it was before counts.
+    shown.get_or_insert(Before { keyboard });
     put(io::stdout(), ENTER)
 }
 

@@ -78,7 +78,7 @@ await shows("#routes", "GET /tickets/seats");
 assert.ok(!(await text("#routes")).includes("GET /items"));
 await page.waitForFunction(() => document.querySelector("#sites [aria-current=page] b")?.textContent === "tickets");
 assert.match(await page.title(), / · tickets · 127/);
-await shows("#what-if", "--site tickets");
+await shows("#what-if", "--from-site tickets");
 await shows("#sites-sum", "tickets serves ");
 await until("the verdict is its own", async () => (await text("#sentence")) === (await api("/api/state?site=tickets")).verdict.sentence);
 await picture("other");

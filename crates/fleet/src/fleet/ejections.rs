@@ -16,10 +16,10 @@ impl Fleet {
         }
     }
 
-    /// Notes that a node answers requests or checks.
-    pub(super) fn hear(&mut self, now: Instant, node: NodeId) {
+    /// Notes that a node answers requests or checks. `was_mute`: whether it was left out because it did not.
+    pub(super) fn hear(&mut self, now: Instant, node: NodeId, was_mute: bool) {
         let Some(state) = self.nodes.get_mut(node.index()) else { return };
-        if !state.silence.handle_answer(now) || !state.ejection.is_out() || state.why != Why::Silent {
+        if !state.silence.handle_answer(now) || !state.ejection.is_out() || !was_mute {
             return;
         }
         let from = state.status();
@@ -44,20 +44,27 @@ impl Fleet {
         }
     }
 
-    /// Notes that a check of `node` was not answered.
+    /// Notes that a check of `node` asked for an answer and got none.
     pub(super) fn miss(&mut self, now: Instant, node: NodeId) {
         let Some(state) = self.nodes.get_mut(node.index()) else { return };
-        if !state.silence.is_suspected() {
+        if !state.silence.is_suspected() || self.params.ejection.after == 0 {
             return;
         }
         state.health.look(now);
+        let is_down = state.status() == Status::Down;
         let since = self.shares.silent_since(now);
         let hangs =
             self.shares.is_mute(node.index()) || self.shares.owes(node.index(), state.in_flight, since);
         // Where all hang, it is not the node.
         if hangs && self.shares.has_answered(since) {
-            self.shares.handle_mute(node.index());
-            self.eject(now, node, Why::Silent);
+            self.shares.handle_mute(now, node.index());
+            if !is_down {
+                self.eject(now, node, Why::Silent);
+            }
+            let since = self.shares.mute_since(node.index());
+            if since.is_some_and(|since| now.since(since) >= self.params.ejection.base) {
+                self.tell(Output::Hangs(node));
+            }
         }
     }
 

@@ -26,6 +26,7 @@ struct Play {
     sent: Vec<u32>,
     checks: Vec<(NodeId, Instant)>,
     checked: Vec<u32>,
+    hangs: Vec<Instant>,
     changes: Vec<(Instant, u32, Status, Why)>,
 }
 
@@ -47,6 +48,7 @@ impl Play {
             checks: Vec::new(),
             checked: zeros,
             changes: Vec::new(),
+            hangs: Vec::new(),
         }
     }
 
@@ -93,6 +95,7 @@ impl Play {
                 Output::Changed(change) => {
                     self.changes.push((change.at, change.node.0, change.to, change.why));
                 }
+                Output::Hangs(_) => self.hangs.push(self.now),
                 Output::Released { .. } => {}
             }
         }
@@ -100,7 +103,7 @@ impl Play {
         let (due, later) = self.checks.drain(..).partition::<Vec<_>, _>(|(_, until)| *until <= now);
         self.checks = later;
         for (node, _) in due {
-            let checked = if does(node.0) == Does::Hangs { Checked::Accepted } else { Checked::Answered };
+            let checked = if does(node.0) == Does::Hangs { Checked::Mute } else { Checked::Answered };
             self.fleet.handle_check(now, node, checked);
         }
     }
@@ -152,6 +155,32 @@ fn one_that_answers_checks_while_its_requests_take_long_stays_and_is_seldom_aske
         assert_eq!(play.changes, []);
         assert!(play.checked[0] - before <= 8, "{} checks", play.checked[0] - before);
     }
+}
+
+#[test]
+fn a_node_that_has_its_fill_of_long_requests_is_not_taken_to_hang() {
+    let mut play = Play::new(3, false);
+    play.run(20, |_| Does::Well);
+    // Beside quick pages there is a chat.
+    play.fleet.handle_took(play.now, RouteId(1), Duration::from_secs(12));
+    play.run(60, only_first(Does::Hangs));
+    assert!(play.changes.is_empty() && play.hangs.is_empty(), "{:?}", play.changes);
+}
+
+#[test]
+fn what_may_not_be_sent_again_is_given_up_only_where_nothing_was_answered_for_long() {
+    let mut play = Play::new(3, false);
+    play.run(20, |_| Does::Well);
+    for _ in 0..3 {
+        // A collection of garbage.
+        play.run(4, only_first(Does::Hangs));
+        play.run(3, |_| Does::Well);
+    }
+    assert!(play.hangs.is_empty(), "{:?}", play.hangs);
+    let from = play.now;
+    play.run(20, only_first(Does::Hangs));
+    let after = play.hangs.first().map(|at| at.since(from));
+    assert!(after.is_some_and(|after| (5..=20).contains(&after.as_secs())), "{after:?}");
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn next_looks(fleet: &mut Fleet, verdict: impl Fn(NodeId) -> Checked) -> Instant
     while let Some(output) = fleet.poll_output() {
         match output {
             Output::Check(node) => due.push(node),
-            Output::Changed(_) | Output::Released { .. } => kept.push(output),
+            Output::Changed(_) | Output::Hangs(_) | Output::Released { .. } => kept.push(output),
         }
     }
     fleet.outputs.extend(kept);
@@ -506,6 +506,8 @@ fn checked_as() -> impl Strategy<Value = Checked> {
     proptest::sample::select(vec![
         Checked::Answered,
         Checked::Accepted,
+        Checked::Mute,
+        Checked::TimedOut,
         Checked::Failed,
         Checked::Closed,
         Checked::Unreached,
@@ -619,6 +621,7 @@ fn play(nodes: u32, seed: u64, events: &[Event]) -> Vec<String> {
                     to_check.push_back(node);
                 }
                 Output::Changed(change) => assert_ne!(change.from, change.to),
+                Output::Hangs(_) => {}
                 Output::Released { .. } => panic!("no session is kept anywhere"),
             }
         }
