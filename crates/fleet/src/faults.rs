@@ -71,13 +71,11 @@ impl Faults {
         }
         let Served { route, is_good, is_bound, .. } = *served;
         let counts = !is_good && !is_bound && self.counts(now, node, route);
-        let chance = self.chance(node);
+        let weight = if counts { -ln(self.chance(node)) } else { 0.0 };
         let state = &mut self.nodes[node];
         state.part += (f64::from(u8::from(!is_good)) - state.part) / NODE_REQUESTS;
         state.last = Some((now, is_good));
-        if counts {
-            state.row += -ln(chance);
-        }
+        state.row += weight;
         if is_good {
             state.row = 0.0;
             self.note_good(now, node, route);

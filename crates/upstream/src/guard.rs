@@ -11,7 +11,8 @@ use suimon_pool::{Kept, Lease};
 pub(crate) struct Guard {
     pub(crate) shared: Arc<Shared>,
     pub(crate) node: Arc<Node>,
-    pub(crate) route: Option<RouteId>,
+    /// And whether no other node would have done: see [`suimon_fleet::Served`].
+    pub(crate) route: Option<(RouteId, bool)>,
     /// The worker that has the request; dropping it says that the request was cancelled.
     pub(crate) worker: Option<Lease>,
 }
@@ -46,7 +47,9 @@ impl Guard {
 
     /// Notes that the node has broken off an answer.
     pub(crate) fn note_broken(&self) {
-        self.shared.note_served((self.node.id, false), self.shared.now(), self.route, false);
+        if let Some((route, is_bound)) = self.route {
+            self.shared.note_served((self.node.id, is_bound), self.shared.now(), Some(route), false);
+        }
     }
 
     /// Returns a connection to the pool of this guard's node.

@@ -138,7 +138,7 @@ struct Node {
     php: PhpSeen,
     said_weight: SaidWeight,
     /// Wakes the requests that wait for an answer of it and may be sent again, once it is known that it hangs;
-    /// and the others once it still does after its first ejection.
+    /// and the others once it has answered nothing for as long as the shortest ejection.
     hangs: Notify,
     hangs_on: Notify,
 }
