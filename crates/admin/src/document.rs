@@ -15,7 +15,7 @@ use suimon_model::{Instant, NodeId, PoolId, Reason, RouteId};
 use suimon_proxy::{AgentLoad, LoadReportCounts, NodeReportView};
 use suimon_proxy::{LearnedView, LineCommand, LineCounts, LineError, LineReport};
 use suimon_proxy::{NodesReport, PhpStatus, PoolCommand, PoolError, PoolReport, PoolStatus, ProviderView};
-use suimon_proxy::{RetryCounts, RouteReport, Times, UpstreamNodeView, View};
+use suimon_proxy::{RouteReport, Times, UpstreamNodeView, View};
 
 /// What stands above the table.
 const HEAD: &str = "\
@@ -165,26 +165,11 @@ impl Source for OneOfEverything {
             ..ServiceView::default()
         });
         View {
-            uptime: Duration::ZERO,
-            connections_open: 0,
-            connections_displaced: 0,
-            connections: 0,
-            tunnels: 0,
-            requests: 0,
-            faults: 0,
-            https_redirects: 0,
-            upstream_errors: 0,
-            retries: RetryCounts::default(),
-            disconnects_waiting: 0,
-            disconnects_upstream: 0,
-            buffered_bytes: 0,
-            spooled_bytes: 0,
             refusals: vec![(Reason::GatewayFull, 1)],
             ungated: RouteReport { name: "ungated".to_owned(), id: None, ..route.clone() },
             routes: vec![route],
             kinds: vec![("visit".to_owned(), kind)],
             lines: vec![LineCounts { told: times.clone(), waited: times, ..LineCounts::default() }],
-            recalled: None,
             recording: Some(true),
             sharing: Some(suimon_proxy::SharingView::default()),
             gate: Snapshot {
@@ -192,15 +177,10 @@ impl Source for OneOfEverything {
                 kinds: Vec::new(),
                 services: services.to_vec(),
                 pools: Vec::new(),
-                waiting: 0,
-                in_flight: 0,
-                suspended: 0,
-                sessions: 0,
-                leased_sessions: 0,
                 records: Vec::new(),
-                recorded: 0,
-                probing: None,
+                ..Snapshot::default()
             },
+            ..View::default()
         }
     }
 

@@ -699,7 +699,7 @@ pub(crate) mod tests {
     use suimon_gate::Snapshot;
     use suimon_model::{Instant, NodeId, PoolId};
     use suimon_proxy::{LearnedView, LineCommand, LineError, LineReport};
-    use suimon_proxy::{NodesReport, PoolCommand, PoolError, PoolReport, RetryCounts};
+    use suimon_proxy::{NodesReport, PoolCommand, PoolError, PoolReport};
 
     /// A gateway at one moment: 24 sessions are under way.
     pub(crate) struct Still {
@@ -804,43 +804,16 @@ pub(crate) mod tests {
             uptime: Duration::from_secs(60),
             connections_open: 8,
             connections: 40,
-            connections_displaced: 0,
-            tunnels: 0,
             requests: 120,
-            faults: 0,
-            https_redirects: 0,
-            upstream_errors: 0,
-            retries: RetryCounts::default(),
-            disconnects_waiting: 0,
-            disconnects_upstream: 0,
-            buffered_bytes: 0,
-            spooled_bytes: 0,
-            refusals: vec![],
             routes: vec![RouteReport {
                 name: "other".into(),
                 id: Some(RouteId(0)),
                 ..RouteReport::default()
             }],
-            ungated: RouteReport::default(),
             kinds: vec![("visit".into(), kind)],
             lines: vec![LineCounts::NONE],
-            recording: None,
-            recalled: None,
-            sharing: None,
-            gate: Snapshot {
-                routes: vec![],
-                services: vec![],
-                pools: vec![],
-                kinds: vec![],
-                waiting: 0,
-                suspended: 0,
-                in_flight: 3,
-                sessions: 43,
-                leased_sessions: 0,
-                records: vec![],
-                recorded: 0,
-                probing: None,
-            },
+            gate: Snapshot { in_flight: 3, sessions: 43, ..Snapshot::default() },
+            ..View::default()
         }
     }
 

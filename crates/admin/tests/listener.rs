@@ -112,13 +112,10 @@ impl Source for Fixed {
             tunnels: 2,
             requests: 120,
             faults: 1,
-            https_redirects: 0,
             upstream_errors: 2,
             retries: RetryCounts { unsent: 3, closed: 4, lost: 2, withheld: 1 },
             disconnects_waiting: 4,
             disconnects_upstream: 1,
-            buffered_bytes: 0,
-            spooled_bytes: 0,
             refusals: vec![(Reason::WaitTooLong, 3)],
             routes: vec![
                 RouteReport { name: "other".into(), id: Some(RouteId(0)), ..RouteReport::default() },
@@ -128,26 +125,22 @@ impl Source for Fixed {
             kinds: vec![("visit".into(), visit())],
             lines: vec![LineCounts { pages: 728, polls: 1734, ..LineCounts::NONE }],
             sharing: Some(suimon_proxy::SharingView::default()),
-            recording: None,
             recalled: Some(suimon_proxy::Recalled {
                 age: Duration::from_secs(90),
                 routes: 3,
                 version: "0.1.0".into(),
             }),
             gate: Snapshot {
-                routes: vec![],
-                services: vec![],
-                pools: vec![],
-                kinds: vec![],
                 waiting: 7,
                 in_flight: 3,
                 suspended: 6,
                 sessions: 20,
-                leased_sessions: 0,
                 records: vec![record],
                 recorded: 1,
                 probing: Some(RouteId(1)),
+                ..Snapshot::default()
             },
+            ..View::default()
         }
     }
 

@@ -65,42 +65,16 @@ impl Source for Fake {
             ..KindView::default()
         };
         View {
-            https_redirects: 0,
-            retries: suimon_proxy::RetryCounts::default(),
             uptime: Duration::from_secs(60),
             connections_open: 8,
             connections: 40,
-            connections_displaced: 0,
-            tunnels: 0,
             requests: 120,
-            faults: 0,
-            upstream_errors: 0,
-            disconnects_waiting: 0,
-            disconnects_upstream: 0,
-            buffered_bytes: 0,
-            spooled_bytes: 0,
-            refusals: vec![],
             routes: vec![route],
             ungated: RouteReport { name: "ungated".into(), ..RouteReport::default() },
             kinds: vec![("visit".into(), kind)],
             lines: vec![LineCounts::NONE],
-            recording: None,
-            recalled: None,
-            sharing: None,
-            gate: Snapshot {
-                routes: vec![],
-                services: vec![],
-                pools: vec![],
-                kinds: vec![],
-                waiting: 0,
-                suspended: 0,
-                in_flight: self.in_flight,
-                sessions: 0,
-                leased_sessions: 0,
-                records: vec![],
-                recorded: 0,
-                probing: None,
-            },
+            gate: Snapshot { in_flight: self.in_flight, ..Snapshot::default() },
+            ..View::default()
         }
     }
 

@@ -381,7 +381,7 @@ pub struct RequestInfo {
 }
 
 /// Everything that can be seen of the gate at one moment.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     /// By [`RouteId`].
     pub routes: Vec<RouteView>,

@@ -114,7 +114,7 @@ pub struct LineCounts {
 }
 
 /// Everything that can be seen of the proxy at one moment.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct View {
     /// Time since the start.
     pub uptime: Duration,
