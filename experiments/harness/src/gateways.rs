@@ -361,11 +361,8 @@ pub(crate) fn find(name: &str) -> Result<std::path::PathBuf> {
     })
 }
 
-/// As an experienced operator would set it: requests stay queued for as long as visitors wait, and
-/// those of clients that have left are not served.
-fn haproxy(listen: SocketAddr, app: SocketAddr, maxconn: u32, patience_s: f64) -> String {
-    format!(
-        "global
+/// How each HAProxy of an experiment begins.
+pub(crate) const HAPROXY: &str = "global
     maxconn 9000
     nbthread 1
 
@@ -373,7 +370,13 @@ defaults
     mode http
     timeout connect 3s
     timeout client 75s
-    timeout server 60s
+";
+
+/// As an experienced operator would set it: requests stay queued for as long as visitors wait, and
+/// those of clients that have left are not served.
+fn haproxy(listen: SocketAddr, app: SocketAddr, maxconn: u32, patience_s: f64) -> String {
+    format!(
+        "{HAPROXY}    timeout server 60s
     timeout queue {:.0}ms
     option abortonclose
     option forwardfor

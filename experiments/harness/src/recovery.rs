@@ -1,5 +1,6 @@
 //! Goodput before, during and after a fault, from what was completed in each second.
 
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// Seconds over which completions are averaged, for how many means it must be normal in a row, and the share
@@ -14,8 +15,42 @@ pub(crate) fn rate(completed: &[u32], seconds: Range<u32>) -> f64 {
     f64::from(some.sum::<u32>()) / seconds.len() as f64
 }
 
+/// What was completed per second around a fault.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct Recovery {
+    pub(crate) before_per_s: f64,
+    pub(crate) during_per_s: f64,
+    pub(crate) after_per_s: f64,
+    /// From the fault until it is at 0.9 of before for a while, and for good; absent: never.
+    pub(crate) normal_after_s: Option<u32>,
+    pub(crate) normal_for_good_after_s: Option<u32>,
+}
+
+/// Seconds of a load: those that count as before, during and after, and those in which it must be normal again.
+#[derive(Clone, Debug)]
+pub(crate) struct Spans {
+    pub(crate) before: Range<u32>,
+    pub(crate) during: Range<u32>,
+    pub(crate) after: Range<u32>,
+    pub(crate) normal: Range<u32>,
+}
+
+impl Recovery {
+    /// Returns what was `completed` in these spans.
+    pub(crate) fn of(completed: &[u32], spans: &Spans) -> Self {
+        let before_per_s = rate(completed, spans.before.clone());
+        Recovery {
+            before_per_s,
+            during_per_s: rate(completed, spans.during.clone()),
+            after_per_s: rate(completed, spans.after.clone()),
+            normal_after_s: normal_after(completed, before_per_s, spans.normal.clone()),
+            normal_for_good_after_s: normal_for_good_after(completed, before_per_s, spans.normal.clone()),
+        }
+    }
+}
+
 /// Returns the seconds from the fault until the means of some seconds are normal in a row; `None`: never.
-pub(crate) fn normal_after(completed: &[u32], before_per_s: f64, fault: Range<u32>) -> Option<u32> {
+fn normal_after(completed: &[u32], before_per_s: f64, fault: Range<u32>) -> Option<u32> {
     let normal = normal(completed, before_per_s, fault);
     let first = normal.windows(IN_A_ROW).position(|row| row.iter().all(|it| *it))?;
     Some(first as u32)
@@ -23,7 +58,7 @@ pub(crate) fn normal_after(completed: &[u32], before_per_s: f64, fault: Range<u3
 
 /// Returns the seconds from the fault until the means of some seconds are normal up to the end; `None`: they
 /// are not at the end.
-pub(crate) fn normal_for_good_after(completed: &[u32], before_per_s: f64, fault: Range<u32>) -> Option<u32> {
+fn normal_for_good_after(completed: &[u32], before_per_s: f64, fault: Range<u32>) -> Option<u32> {
     let normal = normal(completed, before_per_s, fault);
     let first = normal.iter().rposition(|it| !it).map_or(0, |last| last + 1);
     (normal.len() - first >= IN_A_ROW).then_some(first as u32)

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use suimon_process::{Program, Running, free_address};
 
 use crate::common::Common;
-use crate::gateways::{Gateway, start_configured, start_haproxy};
+use crate::gateways::{Gateway, HAPROXY, start_configured, start_haproxy};
 use crate::lab_nodes::LabNode;
 use crate::trouble::{Result, While};
 
@@ -170,15 +170,7 @@ fn make_keys(common: &Common, folder: &Path, keys: &Path) -> Result<()> {
 /// Requests stay queued for as long as visitors wait, where there is a queue.
 fn haproxy(listen: SocketAddr, balance: &str, servers: &str) -> String {
     format!(
-        "global
-    maxconn 9000
-    nbthread 1
-
-defaults
-    mode http
-    timeout connect 3s
-    timeout client 75s
-    timeout server 60s
+        "{HAPROXY}    timeout server 60s
     timeout queue {}s
     option abortonclose
 

@@ -12,7 +12,7 @@ use super::scenario::{Rate, Scenario};
 use crate::common::Common;
 use crate::crowd::Crowd;
 use crate::lab_nodes;
-use crate::recovery::{normal_after, rate};
+use crate::recovery::{Recovery, Spans};
 use crate::trouble::{Result, failed};
 use crate::witness::{Witness, Witnesses};
 
@@ -78,12 +78,9 @@ pub(super) struct Case {
     pub(super) refusals: u64,
     pub(super) completed_by_second: Vec<u32>,
     pub(super) failed_by_second: Vec<u32>,
-    /// Sessions per second before, while it lasted, and after it.
-    pub(super) before_per_s: f64,
-    pub(super) during_per_s: f64,
-    pub(super) after_per_s: f64,
-    /// From the fault until it stays at 0.9 of before; absent: never.
-    pub(super) normal_after_s: Option<u32>,
+    /// Sessions around it.
+    #[serde(flatten)]
+    pub(super) sessions: Recovery,
     pub(super) p99_s: f64,
     /// Nodes that serve at the end, and processes that outlived the gateway.
     pub(super) serving: u32,
@@ -140,7 +137,12 @@ pub(super) fn play(common: &Common, scenario: &Scenario, fault: Fault) -> Result
         second.mid_session_failures + second.first_step_failures + second.refusals
     };
     let during = if fault == Fault::Killed { KILLED_S } else { LASTS_S };
-    let before = rate(&completed, COUNTED_FROM_S..AT_S);
+    let spans = Spans {
+        before: COUNTED_FROM_S..AT_S,
+        during: AT_S..AT_S + during,
+        after: AT_S + LATER_S..lasts,
+        normal: AT_S..lasts,
+    };
     Ok(Case {
         fault,
         asked_per_s,
@@ -153,10 +155,7 @@ pub(super) fn play(common: &Common, scenario: &Scenario, fault: Fault) -> Result
         waiting_pages: report.waiting_pages,
         refusals: report.refusals,
         failed_by_second: report.series.iter().map(of).collect(),
-        before_per_s: before,
-        during_per_s: rate(&completed, AT_S..AT_S + during),
-        after_per_s: rate(&completed, AT_S + LATER_S..lasts),
-        normal_after_s: normal_after(&completed, before, AT_S..lasts),
+        sessions: Recovery::of(&completed, &spans),
         completed_by_second: completed,
         p99_s: report.session_time.p99_s,
         serving,

@@ -62,13 +62,14 @@ pub(super) fn judge(data: &Data) -> Vec<Claim> {
             ),
             ours(case) == 0,
         ));
-        let after = case.normal_after_s.map_or("never".to_owned(), |after| format!("after {after} s"));
+        let after =
+            case.sessions.normal_after_s.map_or("never".to_owned(), |after| format!("after {after} s"));
         claims.push(Claim::new(
             format!(
                 "{}: 0.9 of the goodput before it comes back while the load lasts: {after}",
                 case.fault.words()
             ),
-            case.normal_after_s.is_some(),
+            case.sessions.normal_after_s.is_some(),
         ));
         if case.fault == Fault::AllKilled {
             let kept = case.witnesses.iter().filter(|witness| witness.kept_place()).count();
@@ -91,9 +92,9 @@ pub(super) fn line(case: &Case) -> String {
     format!(
         "{}: {:.1} before, {:.1} during, {:.1} after; failures: {}",
         case.fault.words(),
-        case.before_per_s,
-        case.during_per_s,
-        case.after_per_s,
+        case.sessions.before_per_s,
+        case.sessions.during_per_s,
+        case.sessions.after_per_s,
         kinds(case)
     )
 }
@@ -133,10 +134,10 @@ pub(super) fn tables(data: &Data) -> String {
                 out,
                 "| {} | {:.2} | {:.2} | {:.2} | {} | {} | {} | {} | {} | {:.2} | {} |",
                 case.fault.words(),
-                case.before_per_s,
-                case.during_per_s,
-                case.after_per_s,
-                case.normal_after_s.map_or("-".to_owned(), |after| after.to_string()),
+                case.sessions.before_per_s,
+                case.sessions.during_per_s,
+                case.sessions.after_per_s,
+                case.sessions.normal_after_s.map_or("-".to_owned(), |after| after.to_string()),
                 case.lost,
                 case.failed_by_node,
                 kinds(case),

@@ -10,7 +10,7 @@ use suimon_process::{Program, free_address};
 
 use super::{HEAVY, LIGHT};
 use crate::common::Common;
-use crate::gateways::{Gateway, START_PATIENCE, Served, find, start_haproxy, start_nginx};
+use crate::gateways::{Gateway, HAPROXY, START_PATIENCE, Served, find, start_haproxy, start_nginx};
 use crate::trouble::{Result, While};
 
 /// Name of the file for what Suimon learns.
@@ -176,22 +176,15 @@ impl Setup {
     }
 }
 
-const HAPROXY: &str = "global
-    maxconn 9000
-    nbthread 1
-
-defaults
-    mode http
-    timeout connect 3s
-    timeout client 75s
-    timeout server 120s
+/// Behind [`HAPROXY`].
+const DEFAULTS: &str = "    timeout server 120s
     timeout queue 120s
     http-reuse always
 ";
 
 fn split(listen: SocketAddr, app: SocketAddr, light: u32, heavy: u32) -> String {
     format!(
-        "{HAPROXY}
+        "{HAPROXY}{DEFAULTS}
 frontend visitors
     bind {listen}
     use_backend heavy if {{ path {HEAVY} }}
@@ -208,7 +201,7 @@ backend heavy
 
 fn priority(listen: SocketAddr, app: SocketAddr, most: u32) -> String {
     format!(
-        "{HAPROXY}
+        "{HAPROXY}{DEFAULTS}
 frontend visitors
     bind {listen}
     http-request set-priority-class int(-10) if {{ path {LIGHT} }}

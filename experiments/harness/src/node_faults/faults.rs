@@ -12,7 +12,7 @@ use super::scene::{Known, NODES, Nodes, capacity_per_s};
 use crate::common::Common;
 use crate::crowd::Crowd;
 use crate::lab_nodes;
-use crate::recovery::{normal_after, normal_for_good_after, rate};
+use crate::recovery::{Recovery, Spans};
 use crate::trouble::Result;
 use crate::witness::{Witness, Witnesses};
 
@@ -112,13 +112,9 @@ pub(super) struct Case {
     pub(super) refusals: u64,
     pub(super) completed_by_second: Vec<u32>,
     pub(super) failed_by_second: Vec<u32>,
-    /// Sessions per second before, while it lasted, and after it.
-    pub(super) before_per_s: f64,
-    pub(super) during_per_s: f64,
-    pub(super) after_per_s: f64,
-    /// From the fault until it is at 0.9 of before for a while, and for good; absent: never.
-    pub(super) normal_after_s: Option<u32>,
-    pub(super) normal_for_good_after_s: Option<u32>,
+    /// Sessions around it.
+    #[serde(flatten)]
+    pub(super) sessions: Recovery,
     pub(super) p99_s: f64,
     /// What nodes became: when, which, its status, and why.
     pub(super) changes: Vec<(f64, String, String, String)>,
@@ -216,7 +212,12 @@ pub(super) fn play(common: &Common, fault: Fault, learned: &Path) -> Result<Case
         .series
         .iter()
         .map(|second| second.mid_session_failures + second.first_step_failures + second.refusals);
-    let before = rate(&completed, FROM_S..AT_S);
+    let spans = Spans {
+        before: FROM_S..AT_S,
+        during: AT_S..AT_S + LASTS_S,
+        after: AFTER_S..END_S,
+        normal: AT_S..END_S,
+    };
     Ok(Case {
         fault,
         known: nodes.known(),
@@ -230,11 +231,7 @@ pub(super) fn play(common: &Common, fault: Fault, learned: &Path) -> Result<Case
         waiting_pages: report.waiting_pages,
         refusals: report.refusals,
         failed_by_second: failed.collect(),
-        before_per_s: before,
-        during_per_s: rate(&completed, AT_S..AT_S + LASTS_S),
-        after_per_s: rate(&completed, AFTER_S..END_S),
-        normal_after_s: normal_after(&completed, before, AT_S..END_S),
-        normal_for_good_after_s: normal_for_good_after(&completed, before, AT_S..END_S),
+        sessions: Recovery::of(&completed, &spans),
         p99_s: report.session_time.p99_s,
         completed_by_second: completed,
         failures_by_kind: report.failures_by_kind,

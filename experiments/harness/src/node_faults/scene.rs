@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use suimon_process::free_address;
 
 use crate::common::Common;
-use crate::gateways::{self, Gateway};
+use crate::gateways::{self, Gateway, HAPROXY};
 use crate::lab_nodes::{self, LabNode};
 use crate::trouble::{Result, While};
 
@@ -166,15 +166,7 @@ impl<'a> Nodes<'a> {
         let servers: String = self.first.iter().enumerate().map(server).collect();
         gateways::start_haproxy(&self.folder, self.common.load_core, |listen| {
             format!(
-                "global
-    maxconn 9000
-    nbthread 1
-
-defaults
-    mode http
-    timeout connect 3s
-    timeout client 75s
-    timeout server 60s
+                "{HAPROXY}    timeout server 60s
     option redispatch
 
 frontend visitors

@@ -10,7 +10,7 @@ use suimon_process::Signal;
 use super::scene::{Nodes, capacity_per_s};
 use crate::common::Common;
 use crate::crowd::Crowd;
-use crate::recovery::{normal_after, normal_for_good_after, rate};
+use crate::recovery::{Recovery, Spans, rate};
 use crate::trouble::Result;
 
 /// What is asked for as a share of what all nodes can do, before anybody tries again.
@@ -55,15 +55,11 @@ pub(super) struct Storm {
     pub(super) over_at_s: f64,
     pub(super) answered_by_second: Vec<u32>,
     pub(super) sent_by_second: Vec<u32>,
-    /// Useful answers per second before, while the trigger lasted, and after it.
-    pub(super) before_per_s: f64,
-    pub(super) during_per_s: f64,
-    pub(super) after_per_s: f64,
+    /// Useful answers around the trigger; normal is what is so from its end on.
+    #[serde(flatten)]
+    pub(super) answers: Recovery,
     /// Requests per second after it.
     pub(super) sent_after_per_s: f64,
-    /// From the end of the trigger until it is at 0.9 of before for a while, and for good; absent: never.
-    pub(super) normal_after_s: Option<u32>,
-    pub(super) normal_for_good_after_s: Option<u32>,
 }
 
 /// Clients of an interface wait in no line.
@@ -128,18 +124,15 @@ pub(super) fn play(common: &Common, before: Before, learned: &Path) -> Result<St
     gateway.end(false)?;
     let answered: Vec<u32> = report.series.iter().map(|second| second.completed).collect();
     let sent: Vec<u32> = report.series.iter().map(|second| second.requests).collect();
-    let before_per_s = rate(&answered, FROM_S..AT_S);
     let over = AT_S + LASTS_S;
+    let spans =
+        Spans { before: FROM_S..AT_S, during: AT_S..over, after: AFTER_S..END_S, normal: over..END_S };
     Ok(Storm {
         before,
         asked_per_s,
         over_at_s: over_at.map_or(f64::NAN, |at: Duration| at.as_secs_f64()),
-        before_per_s,
-        during_per_s: rate(&answered, AT_S..over),
-        after_per_s: rate(&answered, AFTER_S..END_S),
+        answers: Recovery::of(&answered, &spans),
         sent_after_per_s: rate(&sent, AFTER_S..END_S),
-        normal_after_s: normal_after(&answered, before_per_s, over..END_S),
-        normal_for_good_after_s: normal_for_good_after(&answered, before_per_s, over..END_S),
         answered_by_second: answered,
         sent_by_second: sent,
     })

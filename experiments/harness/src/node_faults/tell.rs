@@ -42,9 +42,9 @@ pub(super) fn judge(data: &Data) -> Vec<Claim> {
         claims.push(Claim::new(
             format!(
                 "{words}: goodput comes back to 0.9 for good: after {}",
-                after(case.normal_for_good_after_s)
+                after(case.sessions.normal_for_good_after_s)
             ),
-            case.normal_for_good_after_s.is_some(),
+            case.sessions.normal_for_good_after_s.is_some(),
         ));
         claims.push(Claim::new(
             format!(
@@ -66,9 +66,9 @@ pub(super) fn judge(data: &Data) -> Vec<Claim> {
             format!(
                 "{}, clients try again: 0.9 of the answers come again for good: after {} from its end",
                 STALL,
-                after(storm.normal_for_good_after_s)
+                after(storm.answers.normal_for_good_after_s)
             ),
-            storm.normal_for_good_after_s.is_some(),
+            storm.answers.normal_for_good_after_s.is_some(),
         ));
     }
     claims
@@ -80,12 +80,12 @@ pub(super) fn storm_line(storm: &Storm) -> String {
         "{}, {}: {:.0} before, {:.0} during, {:.0} after, where {:.0} are sent; 0.9 again after {}, for good {}",
         STALL,
         storm.before.words(),
-        storm.before_per_s,
-        storm.during_per_s,
-        storm.after_per_s,
+        storm.answers.before_per_s,
+        storm.answers.during_per_s,
+        storm.answers.after_per_s,
         storm.sent_after_per_s,
-        after(storm.normal_after_s),
-        after(storm.normal_for_good_after_s)
+        after(storm.answers.normal_after_s),
+        after(storm.answers.normal_for_good_after_s)
     )
 }
 
@@ -94,11 +94,11 @@ pub(super) fn line(case: &Case) -> String {
     format!(
         "{}: {:.1} before, {:.1} during, {:.1} after; 0.9 again after {}, for good {}; {} lost; failures: {}",
         case.fault.words(),
-        case.before_per_s,
-        case.during_per_s,
-        case.after_per_s,
-        after(case.normal_after_s),
-        after(case.normal_for_good_after_s),
+        case.sessions.before_per_s,
+        case.sessions.during_per_s,
+        case.sessions.after_per_s,
+        after(case.sessions.normal_after_s),
+        after(case.sessions.normal_for_good_after_s),
         case.lost,
         kinds(&case.failures_by_kind)
     )
@@ -114,11 +114,11 @@ pub(super) fn tables(data: &Data) -> String {
             out,
             "| {} | {:.1} | {:.1} | {:.1} | {} | {} | {failed} | {} | {} | {} | {} | {:.2} |",
             case.fault.words(),
-            case.before_per_s,
-            case.during_per_s,
-            case.after_per_s,
-            after(case.normal_after_s),
-            after(case.normal_for_good_after_s),
+            case.sessions.before_per_s,
+            case.sessions.during_per_s,
+            case.sessions.after_per_s,
+            after(case.sessions.normal_after_s),
+            after(case.sessions.normal_for_good_after_s),
             case.failed_by_node(),
             case.lost,
             case.places_lost(),
@@ -140,12 +140,12 @@ pub(super) fn tables(data: &Data) -> String {
             "| {} | {} | {:.0} | {:.0} | {:.0} | {:.0} | {} | {} |",
             STALL,
             storm.before.words(),
-            storm.before_per_s,
-            storm.during_per_s,
-            storm.after_per_s,
+            storm.answers.before_per_s,
+            storm.answers.during_per_s,
+            storm.answers.after_per_s,
             storm.sent_after_per_s,
-            after(storm.normal_after_s),
-            after(storm.normal_for_good_after_s)
+            after(storm.answers.normal_after_s),
+            after(storm.answers.normal_for_good_after_s)
         );
     }
     for case in &data.cases {

@@ -7,7 +7,7 @@ use std::process::Command;
 use serde::{Deserialize, Serialize};
 
 use crate::common::Common;
-use crate::gateways::{Gateway, find, start_haproxy, start_nginx, start_suimon};
+use crate::gateways::{Gateway, HAPROXY, find, start_haproxy, start_nginx, start_suimon};
 use crate::trouble::{Result, While};
 
 /// A proxy.
@@ -88,15 +88,7 @@ const UNGATED: &str = "[gate]\nsession_law = \"open\"\n\n[discovery]\nmode = \"o
 
 fn haproxy(listen: SocketAddr, backend: SocketAddr) -> String {
     format!(
-        "global
-    maxconn 9000
-    nbthread 1
-
-defaults
-    mode http
-    timeout connect 3s
-    timeout client 75s
-    timeout server 60s
+        "{HAPROXY}    timeout server 60s
     option forwardfor
 
 frontend visitors
