@@ -45,7 +45,8 @@ impl Lease {
         self.deaths
     }
 
-    /// Returns whether the worker's process lives: the pool hears of a death a moment later.
+    /// Returns whether the worker's process lives, and was not killed either: the pool hears of a death a
+    /// moment later.
     pub fn is_alive(&self) -> bool {
         self.pool.is_alive(self.worker)
     }

@@ -222,15 +222,16 @@ impl Pool {
         let _ = tokio::time::timeout(within, ended).await;
     }
 
-    /// Returns whether a worker's process lives.
+    /// Returns whether a worker's process lives, and was not killed either.
     pub fn is_alive(&self, worker: WorkerId) -> bool {
         let pid = self.state().processes.get(&worker).map(|process| process.pid);
-        let Some(pid) = pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw) else {
+        let Some((number, pid)) = pid.and_then(|pid| Some((pid, Pid::from_raw(i32::try_from(pid).ok()?)?)))
+        else {
             return false;
         };
         // Whoever is dead is not reaped by looking.
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
-        matches!(waitid(WaitId::Pid(pid), options), Ok(None))
+        matches!(waitid(WaitId::Pid(pid), options), Ok(None)) && !suimon_process::is_ending(number)
     }
 
     /// Returns how many workers have ended unasked since the pool began, at their start or later.

@@ -7,6 +7,7 @@
 //! - [`Preparation`]: what a process does before it becomes its program; [`find_user`]: whose rights
 //!   it may have.
 //! - [`cpu`]: CPU time of processes and cores.
+//! - [`is_ending`]: whether a process has been killed, though it is still there.
 //! - [`group`]: what a process has started, and how to end all of it.
 //! - [`inherited`]: descriptors that a process gets from the one that started it.
 //! - [`port_owner`]: who listens at a port.
@@ -14,6 +15,7 @@
 
 pub mod cpu;
 mod descriptors;
+mod ending;
 pub mod group;
 pub mod inherited;
 pub mod port_owner;
@@ -21,6 +23,7 @@ mod preparation;
 mod user;
 
 pub use descriptors::{allow as allow_descriptors, raise as raise_descriptors};
+pub use ending::is_ending;
 pub use preparation::{Preparation, Rights};
 pub use rustix::process::Signal;
 pub use user::find as find_user;

@@ -213,8 +213,13 @@ impl Load {
             let (ends, served, failed) = (Arc::clone(&ends), Arc::clone(&served), Arc::clone(&failed));
             thread::spawn(move || {
                 while !ends.load(Relaxed) {
-                    let is_well = matches!(try_get(address, path), Ok((200, _)));
-                    if is_well { &served } else { &failed }.fetch_add(1, Relaxed);
+                    match try_get(address, path) {
+                        Ok((200, _)) => served.fetch_add(1, Relaxed),
+                        answer => {
+                            eprintln!("not served: {answer:?}");
+                            failed.fetch_add(1, Relaxed)
+                        }
+                    };
                 }
             })
         };

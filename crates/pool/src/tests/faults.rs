@@ -31,6 +31,7 @@ async fn all_that_are_killed_at_once_are_replaced() {
     assert!(leases.iter().all(Lease::is_alive));
     let pids = running.pids();
     pids.iter().for_each(|pid| kill(*pid, Signal::KILL));
+    assert!(!leases.iter().any(Lease::is_alive), "though they may still give back their memory");
     let is_new = || running.pids().len() == 4 && !running.pids().iter().any(|pid| pids.contains(pid));
     until(|| format!("{:?}", running.pool.status()), is_new).await;
     running.until(|count| count.idle == 4).await;
