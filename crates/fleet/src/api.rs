@@ -316,6 +316,8 @@ pub enum Output {
     Check(NodeId),
     /// A node's status changed.
     Changed(Change),
+    /// A node that is back has answered, so that it counts again in [`Fleet::up`](crate::Fleet::up).
+    Proven(NodeId),
     /// A node was left out because it answers nothing, and has answered nothing for as long as the shortest
     /// ejection since.
     Hangs(NodeId),

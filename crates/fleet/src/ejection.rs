@@ -37,6 +37,11 @@ impl Ejection {
         self.failures
     }
 
+    /// Returns whether the node is back from an ejection and has answered nothing since.
+    pub(crate) fn is_on_probation(&self) -> bool {
+        self.probation
+    }
+
     /// Folds in an answer.
     pub(crate) fn answer(&mut self, now: Instant) {
         self.failures = 0;

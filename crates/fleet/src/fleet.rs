@@ -10,7 +10,7 @@ use crate::faults::Faults;
 use crate::health::Health;
 use crate::reported::Reports;
 use crate::retries::RetryBudget;
-use crate::shares::Shares;
+use crate::shares::{Owes, Shares};
 use crate::silence::Silence;
 use std::collections::VecDeque;
 use suimon_model::{Duration, Instant, NodeId, Rng, RouteId};
@@ -183,6 +183,17 @@ impl Fleet {
         }
     }
 
+    /// Notes of which route the request is that was just picked a node for: see [`Fleet::handle_ended`].
+    pub fn handle_begun(&mut self, node: NodeId, route: RouteId) {
+        self.shares.handle_begun(node.index(), route);
+    }
+
+    /// Notes that such a request ends, beside [`Fleet::handle_release`]. A node is given the time of the
+    /// slowest route that it has requests of before it is taken to hang; one without a route may be of any.
+    pub fn handle_ended(&mut self, node: NodeId, route: RouteId) {
+        self.shares.handle_ended(node.index(), route);
+    }
+
     /// Notes that a picked request has ended on `node`, with any outcome.
     pub fn handle_release(&mut self, now: Instant, node: NodeId) {
         let index = node.index();
@@ -220,12 +231,16 @@ impl Fleet {
         let was_mute = self.shares.is_mute(node.index());
         self.shares.handle_answer(now, node.index());
         let Some(state) = self.nodes.get_mut(node.index()) else { return };
+        let was_tried = state.ejection.is_on_probation();
         state.ejection.answer(now);
         (state.unreached, state.losses) = (0, 0);
         if state.lost {
             self.find(now, node);
         }
         self.hear(now, node, was_mute);
+        if was_tried {
+            self.tell(Output::Proven(node));
+        }
     }
 
     /// Notes that a request did not reach `node`: the connection could not be opened, or a fresh
@@ -321,9 +336,12 @@ impl Fleet {
         self.nodes.iter().any(|node| node.status() == Status::Up)
     }
 
-    /// Returns how many nodes are up.
+    /// Returns how many nodes are up. One that is tried again after an ejection does not count before it has
+    /// answered: what is let in for it would wait at the others. Where there are no others, it does.
     pub fn up(&self) -> u32 {
-        self.nodes.iter().filter(|node| node.status() == Status::Up).count() as u32
+        let up = || self.nodes.iter().filter(|node| node.status() == Status::Up);
+        let proven = up().filter(|node| !node.ejection.is_on_probation()).count();
+        (if proven > 0 { proven } else { up().count() }) as u32
     }
 
     /// Gives `node` no new requests if `draining`, or gives it new ones again. Its requests in
@@ -428,10 +446,8 @@ impl Fleet {
             return Some(pick);
         }
         let avoid = avoid.map(NodeId::index);
-        let silent_since = self.shares.silent_since(now);
-        let is_fit = |index: usize, node: &Node| {
-            Some(index) != avoid && self.is_fit(now, index, node, fitness, silent_since)
-        };
+        let is_fit =
+            |index: usize, node: &Node| Some(index) != avoid && self.is_fit(now, index, node, fitness);
         let nodes = self.nodes.iter().enumerate().filter(|(index, node)| is_fit(*index, node));
         if self.nodes.len() > COMPARED_MAX {
             let fit: Vec<usize> = nodes.map(|(index, _)| index).collect();
@@ -460,18 +476,10 @@ impl Fleet {
         chosen.filter(|_| count > 0).map(|index| Pick { node: NodeId(index as u32), reason })
     }
 
-    fn is_fit(
-        &self,
-        now: Instant,
-        index: usize,
-        node: &Node,
-        fitness: Fitness,
-        silent_since: Instant,
-    ) -> bool {
+    fn is_fit(&self, now: Instant, index: usize, node: &Node, fitness: Fitness) -> bool {
         match fitness {
             Fitness::Answers => {
-                node.status() == Status::Up
-                    && !self.shares.is_silent(now, index, node.in_flight, silent_since)
+                node.status() == Status::Up && !self.shares.is_silent(now, index, node.in_flight)
             }
             Fitness::Up => node.status() == Status::Up,
             Fitness::Any => node.status() != Status::Draining,

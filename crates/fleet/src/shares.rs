@@ -23,9 +23,10 @@
 //!
 //! A failed request counts as one that took eight times as long, and takes 0.3 of the share at once, so that a
 //! node that fails at once attracts nobody. Both count the less, the more of the route's requests fail on all
-//! nodes. A node that has requests and has answered nothing for max(2 s, 8 of the slowest route's), while others did, is
-//! *silent*: it gets one request a second until it answers; and so does one that was left out for it, when it
-//! comes back. Of idle nodes all whose share is within a tenth
+//! nodes. A node that has requests and has answered nothing for max(2 s, 8 m), while others did, is *silent*: it gets
+//! one request a second until it answers; and so does one that was left out for it, when it comes back. m is the
+//! mean time of the slowest route that it has requests of, but no more than that of any route when it answered last:
+//! what it does not do slows the others, and that must not protect it. Of idle nodes all whose share is within a tenth
 //! of the greatest are alike, so that none is without requests because of chance.
 //!
 //! *Signals*: times and outcomes of requests, by node and route. *Units*: seconds; shares have the mean 1.
@@ -33,7 +34,7 @@
 //! binding as in join-idle-queue (Lu et al. 2011), P2C beyond 64 (Mitzenmacher 2001).
 
 use crate::api::Served;
-use crate::longest::Longest;
+use crate::longest::{Longest, Pending};
 use suimon_model::real::{exp, ln};
 use suimon_model::{Duration, Instant, RouteId, seconds};
 
@@ -69,6 +70,31 @@ const TRIED_EVERY: Duration = Duration::from_secs(1);
 /// The most routes whose times are known; what comes beyond them shares the last.
 const ROUTES_MAX: usize = 1024;
 
+/// What follows for a node that owes answers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Owes {
+    /// It is asked whether it hangs.
+    Check,
+    /// It is silent.
+    Silence,
+}
+
+impl Owes {
+    /// Returns for how long it must, at least, seconds.
+    const fn least(self) -> f64 {
+        match self {
+            Owes::Check => SUSPECT_AFTER_S,
+            Owes::Silence => SILENT_AFTER_S,
+        }
+    }
+}
+
+impl NodeShare {
+    fn owes_from(&mut self, now: Instant, longest: &Longest) {
+        (self.owes_since, self.slowest_then) = (now, longest.slowest());
+    }
+}
+
 /// The shares of all nodes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shares {
@@ -91,7 +117,7 @@ pub(crate) struct Shares {
     answered: Option<Instant>,
 }
 
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Debug)]
 struct NodeShare {
     gone: bool,
     share: f64,
@@ -107,6 +133,9 @@ struct NodeShare {
     since: Instant,
     /// Since when it owes an answer: its last one, or the first request after it had none.
     owes_since: Instant,
+    /// The mean time of the slowest route then, seconds; 0: none was known.
+    slowest_then: f64,
+    pending: Pending,
     tried: Instant,
     /// Whether it was left out because it answers nothing, and has answered nothing since.
     mute: Option<Instant>,
@@ -133,6 +162,8 @@ impl Shares {
             known: 0.0,
             since,
             owes_since: now,
+            slowest_then: self.longest.slowest(),
+            pending: Pending::default(),
             tried: now,
             mute: None,
         };
@@ -166,7 +197,8 @@ impl Shares {
     /// Notes that a node is up again.
     pub(crate) fn handle_return(&mut self, now: Instant, node: usize) {
         if let Some(node) = self.nodes.get_mut(node) {
-            (node.since, node.owes_since) = (now, now);
+            node.since = now;
+            node.owes_from(now, &self.longest);
         }
     }
 
@@ -182,16 +214,31 @@ impl Shares {
         node.got = node.got.saturating_add(1);
         node.had += u64::from(had);
         if had == 0 {
-            node.owes_since = now;
+            node.owes_from(now, &self.longest);
         }
         self.adapt(now);
+    }
+
+    /// Notes of which route the request is that a node has just got.
+    pub(crate) fn handle_begun(&mut self, node: usize, route: RouteId) {
+        if let Some(node) = self.nodes.get_mut(node) {
+            node.pending.begin(route);
+        }
+    }
+
+    /// Notes that it has ended.
+    pub(crate) fn handle_ended(&mut self, node: usize, route: RouteId) {
+        if let Some(node) = self.nodes.get_mut(node) {
+            node.pending.end(route);
+        }
     }
 
     /// Notes that a node has answered something.
     pub(crate) fn handle_answer(&mut self, now: Instant, node: usize) {
         self.answered = Some(now);
         if let Some(node) = self.nodes.get_mut(node) {
-            (node.owes_since, node.mute) = (now, None);
+            node.mute = None;
+            node.owes_from(now, &self.longest);
         }
     }
 
@@ -310,30 +357,29 @@ impl Shares {
         })
     }
 
-    /// Returns since when a node must owe answers to be silent.
-    pub(crate) fn silent_since(&self, now: Instant) -> Instant {
-        let patience = seconds(SILENT_AFTER_S.max(SILENT_REQUESTS * self.longest.slowest()));
-        Instant::ORIGIN + now.since(Instant::ORIGIN).saturating_sub(patience)
-    }
-
     /// Returns whether a node has requests, answers nothing while others do, and is not to be tried again
-    /// yet. `since`: as [`Shares::silent_since`] says.
-    pub(crate) fn is_silent(&self, now: Instant, node: usize, in_flight: u32, since: Instant) -> bool {
-        (self.owes(node, in_flight, since) || self.is_mute(node))
+    /// yet.
+    pub(crate) fn is_silent(&self, now: Instant, node: usize, in_flight: u32) -> bool {
+        (self.owes(now, node, in_flight, Owes::Silence) || self.is_mute(node))
             && now.since(self.nodes[node].tried) < TRIED_EVERY
     }
 
-    /// Returns whether a node has requests and answers nothing while others do. `since`: as
-    /// [`Shares::silent_since`] says.
-    pub(crate) fn owes(&self, node: usize, in_flight: u32, since: Instant) -> bool {
-        let node = &self.nodes[node];
-        in_flight > 0 && node.owes_since < since && self.answered.is_some_and(|at| at > node.owes_since)
+    /// Returns whether a node has requests and has answered nothing for too long while others did.
+    pub(crate) fn owes(&self, now: Instant, node: usize, in_flight: u32, what: Owes) -> bool {
+        let owes_since = self.nodes[node].owes_since;
+        // Most have just answered, and what patience there is with them need not be worked out.
+        in_flight > 0
+            && now.since(owes_since) > seconds(what.least())
+            && self.answered.is_some_and(|at| at > owes_since)
+            && now.since(owes_since) > self.patience(node, in_flight, what)
     }
 
-    /// Returns since when a node must owe answers to be asked whether it hangs.
-    pub(crate) fn suspect_since(&self, now: Instant) -> Instant {
-        let patience = seconds(SUSPECT_AFTER_S.max(SILENT_REQUESTS * self.longest.slowest()));
-        Instant::ORIGIN + now.since(Instant::ORIGIN).saturating_sub(patience)
+    /// Returns how long a node may have requests and answer none.
+    fn patience(&self, node: usize, in_flight: u32, what: Owes) -> Duration {
+        let node = &self.nodes[node];
+        let now = self.longest.slowest_of(&node.pending, in_flight);
+        let slowest = if node.slowest_then > 0.0 { now.min(node.slowest_then) } else { now };
+        seconds(what.least().max(SILENT_REQUESTS * slowest))
     }
 
     /// Returns whether a node was left out because it answers nothing, and has answered nothing since.
@@ -351,9 +397,10 @@ impl Shares {
         self.longest.note(now, route, took.as_secs_f64());
     }
 
-    /// Returns whether any node has answered since then.
-    pub(crate) fn has_answered(&self, since: Instant) -> bool {
-        self.answered.is_some_and(|at| at >= since)
+    /// Returns whether any node has answered within the time that a node may be silent: where all hang, it is
+    /// not the node.
+    pub(crate) fn others_answer(&self, now: Instant, node: usize, in_flight: u32, what: Owes) -> bool {
+        self.answered.is_some_and(|at| now.since(at) <= self.patience(node, in_flight, what))
     }
 
     /// Returns the share of a node; the mean is 1.

@@ -13,6 +13,8 @@ pub(crate) struct Guard {
     pub(crate) node: Arc<Node>,
     /// And whether no other node would have done: see [`suimon_fleet::Served`].
     pub(crate) route: Option<(RouteId, bool)>,
+    /// What the fleet was told of its route.
+    pub(crate) begun: Option<RouteId>,
     /// The worker that has the request; dropping it says that the request was cancelled.
     pub(crate) worker: Option<Lease>,
 }
@@ -63,6 +65,10 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         let now = self.shared.now();
-        self.shared.fleet().handle_release(now, self.node.id);
+        let mut fleet = self.shared.fleet();
+        fleet.handle_release(now, self.node.id);
+        if let Some(route) = self.begun {
+            fleet.handle_ended(self.node.id, route);
+        }
     }
 }

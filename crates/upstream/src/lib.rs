@@ -339,8 +339,7 @@ impl Shared {
         self: &Arc<Self>,
         is_first: bool,
         avoid: Option<NodeId>,
-        pin: Option<&NodePin>,
-        session: Option<SessionKey>,
+        (pin, session, route): (Option<&NodePin>, Option<SessionKey>, Option<RouteId>),
     ) -> Option<(Pick, Guard)> {
         let now = self.now();
         let (pick, changed) = {
@@ -354,6 +353,9 @@ impl Shared {
                 (None, Some(session)) => fleet.pick_for(now, session, avoid)?,
                 (None, None) => fleet.pick(now, avoid)?,
             };
+            if let Some(route) = route {
+                fleet.handle_begun(pick.node, route);
+            }
             // Under the lock, so that requests of a connection that come at once go to one node, too.
             if let Some(pin) = pin {
                 pin.set(pick.node);
@@ -365,7 +367,8 @@ impl Shared {
         }
         // It has a request, so nothing else is at its place.
         let node = self.nodes.get(pick.node)?;
-        Some((pick, Guard { shared: Arc::clone(self), node, route: None, worker: None }))
+        let guard = Guard { shared: Arc::clone(self), node, route: None, begun: route, worker: None };
+        Some((pick, guard))
     }
 
     fn note_answer(&self, node: NodeId) {
@@ -464,7 +467,7 @@ impl Shared {
     fn tell_output(&self, output: &Output) {
         match output {
             // Only `handle_timeout` produces checks, and it takes them under its lock.
-            Output::Check(_) => {}
+            Output::Check(_) | Output::Proven(_) => {}
             Output::Changed(change) => self.tell(change),
             Output::Hangs(node) => {
                 if let Some(node) = self.nodes.get(*node) {

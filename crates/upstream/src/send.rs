@@ -76,7 +76,7 @@ pub(super) async fn send(
     // Of workers, before the first try.
     let mut deaths_before = None;
     for tries in 1..=TRIES_MAX {
-        let picked = shared.pick(tries == 1, refused.or(avoid), head.pin.as_ref(), session);
+        let picked = shared.pick(tries == 1, refused.or(avoid), (head.pin.as_ref(), session, head.route));
         let Some((pick, mut guard)) = picked else {
             let error = last_error.unwrap_or_else(UpstreamError::no_node);
             // Where all are draining none comes back by itself.

@@ -30,13 +30,10 @@ impl Fleet {
     /// Suspects the nodes that have requests and answer none of them, so that a check shows whether they
     /// answer anything.
     pub(super) fn suspect(&mut self, now: Instant) {
-        let since = self.shares.suspect_since(now);
-        if !self.shares.has_answered(since) {
-            return;
-        }
         for (index, node) in self.nodes.iter_mut().enumerate() {
             if node.status() == Status::Up
-                && self.shares.owes(index, node.in_flight, since)
+                && self.shares.owes(now, index, node.in_flight, Owes::Check)
+                && self.shares.others_answer(now, index, node.in_flight, Owes::Check)
                 && node.silence.handle_owing(now)
             {
                 node.health.look(now);
@@ -52,11 +49,10 @@ impl Fleet {
         }
         state.health.look(now);
         let is_down = state.status() == Status::Down;
-        let since = self.shares.silent_since(now);
-        let hangs =
-            self.shares.is_mute(node.index()) || self.shares.owes(node.index(), state.in_flight, since);
-        // Where all hang, it is not the node.
-        if hangs && self.shares.has_answered(since) {
+        let in_flight = state.in_flight;
+        let hangs = self.shares.is_mute(node.index())
+            || self.shares.owes(now, node.index(), in_flight, Owes::Silence);
+        if hangs && self.shares.others_answer(now, node.index(), in_flight, Owes::Silence) {
             self.shares.handle_mute(now, node.index());
             if !is_down {
                 self.eject(now, node, Why::Silent);

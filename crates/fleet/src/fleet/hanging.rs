@@ -21,8 +21,10 @@ enum Does {
 struct Play {
     fleet: Fleet,
     now: Instant,
+    /// Of which route requests are from now on.
+    route: RouteId,
     /// What each has, and how often it was sent something.
-    had: Vec<u32>,
+    had: Vec<Vec<RouteId>>,
     sent: Vec<u32>,
     checks: Vec<(NodeId, Instant)>,
     checked: Vec<u32>,
@@ -43,7 +45,8 @@ impl Play {
         Play {
             fleet,
             now: Instant::ORIGIN,
-            had: zeros.clone(),
+            route: RouteId(0),
+            had: vec![Vec::new(); count as usize],
             sent: zeros.clone(),
             checks: Vec::new(),
             checked: zeros,
@@ -65,9 +68,10 @@ impl Play {
             self.take_checks(&does);
             for node in 0..self.had.len() {
                 if does(node as u32) == Does::Well {
-                    for _ in 0..std::mem::take(&mut self.had[node]) {
+                    for route in std::mem::take(&mut self.had[node]) {
                         let node = NodeId(node as u32);
                         self.fleet.handle_release(now, node);
+                        self.fleet.handle_ended(node, route);
                         self.fleet.handle_answer(now, node);
                         let served = Served { route: RouteId(0), took: STEP, is_good: true, is_bound: false };
                         self.fleet.handle_served(now, node, &served);
@@ -75,7 +79,8 @@ impl Play {
                 }
             }
             let node = self.fleet.pick(now, None).unwrap().node;
-            self.had[node.index()] += 1;
+            self.fleet.handle_begun(node, self.route);
+            self.had[node.index()].push(self.route);
             self.sent[node.index()] += 1;
         }
     }
@@ -96,7 +101,7 @@ impl Play {
                     self.changes.push((change.at, change.node.0, change.to, change.why));
                 }
                 Output::Hangs(_) => self.hangs.push(self.now),
-                Output::Released { .. } => {}
+                Output::Proven(_) | Output::Released { .. } => {}
             }
         }
         let now = self.now;
@@ -124,7 +129,10 @@ fn a_node_that_hangs_is_left_out_and_tried_ever_more_seldom() {
         Some((0, Status::Ejected, Why::Silent))
     );
     let first = play.sent[0] - before;
-    play.run(120, only_first(Does::Hangs));
+    for _ in 0..120 * 100 {
+        play.steps(1, only_first(Does::Hangs));
+        assert_eq!(play.fleet.up(), 2, "it counts for nothing while it is only tried");
+    }
     let more = play.sent[0] - before - first;
     assert!(first <= 80 && more <= 40, "{first} requests at first, {more} in two minutes more");
     assert!(play.changes.iter().all(|(_, node, ..)| *node == 0));
@@ -143,6 +151,7 @@ fn one_that_answers_again_is_back_at_once() {
     let before = play.sent.clone();
     play.run(30, |_| Does::Well);
     assert!(play.sent[0] - before[0] > 700, "it has its share again");
+    assert_eq!(play.fleet.up(), 3);
 }
 
 #[test]
@@ -163,8 +172,33 @@ fn a_node_that_has_its_fill_of_long_requests_is_not_taken_to_hang() {
     play.run(20, |_| Does::Well);
     // Beside quick pages there is a chat.
     play.fleet.handle_took(play.now, RouteId(1), Duration::from_secs(12));
+    play.route = RouteId(1);
+    play.run(1, |_| Does::Well);
     play.run(60, only_first(Does::Hangs));
     assert!(play.changes.is_empty() && play.hangs.is_empty(), "{:?}", play.changes);
+}
+
+#[test]
+fn a_report_that_takes_a_minute_elsewhere_protects_no_node_that_has_quick_pages_only() {
+    let mut play = Play::new(3, false);
+    play.run(20, |_| Does::Well);
+    play.fleet.handle_took(play.now, RouteId(1), Duration::from_secs(60));
+    play.run(1, |_| Does::Well);
+    play.run(10, only_first(Does::Hangs));
+    let first = play.changes.first().map(|(_, node, to, why)| (*node, *to, *why));
+    assert_eq!(first, Some((0, Status::Ejected, Why::Silent)));
+}
+
+#[test]
+fn that_the_others_get_slow_meanwhile_protects_no_node_that_hangs() {
+    let mut play = Play::new(3, false);
+    play.run(20, |_| Does::Well);
+    for _ in 0..100 {
+        play.steps(10, only_first(Does::Hangs));
+        play.fleet.handle_took(play.now, RouteId(0), Duration::from_secs(10));
+    }
+    let first = play.changes.first().map(|(_, node, to, why)| (*node, *to, *why));
+    assert_eq!(first, Some((0, Status::Ejected, Why::Silent)));
 }
 
 #[test]

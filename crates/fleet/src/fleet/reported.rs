@@ -17,11 +17,10 @@ impl Fleet {
         if self.params.balance == Balance::Shares || self.nodes.len() < 2 {
             return None;
         }
-        let silent_since = self.shares.silent_since(now);
         let (mut chosen, mut least, mut alike, mut count) = (None, (f64::INFINITY, 0.0), 0, 0);
         for index in 0..self.nodes.len() {
             let is_fit = Some(index) != avoid.map(NodeId::index)
-                && self.is_fit(now, index, &self.nodes[index], fitness, silent_since);
+                && self.is_fit(now, index, &self.nodes[index], fitness);
             if !is_fit {
                 continue;
             }

@@ -71,7 +71,9 @@ fn next_looks(fleet: &mut Fleet, verdict: impl Fn(NodeId) -> Checked) -> Instant
     while let Some(output) = fleet.poll_output() {
         match output {
             Output::Check(node) => due.push(node),
-            Output::Changed(_) | Output::Hangs(_) | Output::Released { .. } => kept.push(output),
+            Output::Changed(_) | Output::Hangs(_) | Output::Proven(_) | Output::Released { .. } => {
+                kept.push(output);
+            }
         }
     }
     fleet.outputs.extend(kept);
@@ -546,10 +548,8 @@ fn play(nodes: u32, seed: u64, events: &[Event]) -> Vec<String> {
             Event::Pick(avoid) => {
                 fleet.end_ejections(now);
                 let before = fleet.view();
-                let silent_since = fleet.shares.silent_since(now);
-                let is_silent = |node: &NodeView| {
-                    fleet.shares.is_silent(now, node.node.index(), node.in_flight, silent_since)
-                };
+                let is_silent =
+                    |node: &NodeView| fleet.shares.is_silent(now, node.node.index(), node.in_flight);
                 let any_is_silent = before.iter().any(is_silent);
                 let pick = fleet.pick(now, avoid.map(NodeId));
                 let well: Vec<_> = before.iter().filter(|node| node.status == Status::Up).collect();
@@ -621,7 +621,7 @@ fn play(nodes: u32, seed: u64, events: &[Event]) -> Vec<String> {
                     to_check.push_back(node);
                 }
                 Output::Changed(change) => assert_ne!(change.from, change.to),
-                Output::Hangs(_) => {}
+                Output::Hangs(_) | Output::Proven(_) => {}
                 Output::Released { .. } => panic!("no session is kept anywhere"),
             }
         }
