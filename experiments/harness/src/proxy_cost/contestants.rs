@@ -7,7 +7,7 @@ use std::process::Command;
 use serde::{Deserialize, Serialize};
 
 use crate::common::Common;
-use crate::gateways::{Gateway, HAPROXY, find, start_haproxy, start_nginx, start_suimon};
+use crate::gateways::{Gateway, HAPROXY, find, start_configured, start_haproxy, start_nginx, start_suimon};
 use crate::trouble::{Result, While};
 
 /// A proxy.
@@ -20,24 +20,35 @@ pub(super) enum Contestant {
     Suimon,
     /// With both gates off.
     SuimonUngated,
+    /// Without configuration but for the addresses of two nodes.
+    SuimonNodes,
     /// Another build of it, without configuration.
     Baseline,
     /// That build with both gates off.
     BaselineUngated,
+    /// That build with two nodes.
+    BaselineNodes,
 }
 
 impl Contestant {
     /// The proxies that always run.
-    pub(super) const USUAL: [Contestant; 4] =
-        [Contestant::Nginx, Contestant::Haproxy, Contestant::Suimon, Contestant::SuimonUngated];
+    pub(super) const USUAL: [Contestant; 5] = [
+        Contestant::Nginx,
+        Contestant::Haproxy,
+        Contestant::Suimon,
+        Contestant::SuimonUngated,
+        Contestant::SuimonNodes,
+    ];
     /// The proxies that also run if another build is named.
-    pub(super) const OF_BASELINE: [Contestant; 2] = [Contestant::Baseline, Contestant::BaselineUngated];
+    pub(super) const OF_BASELINE: [Contestant; 3] =
+        [Contestant::Baseline, Contestant::BaselineUngated, Contestant::BaselineNodes];
 
     /// Returns the same proxy of the other build.
     pub(super) const fn before(self) -> Option<Contestant> {
         match self {
             Contestant::Suimon => Some(Contestant::Baseline),
             Contestant::SuimonUngated => Some(Contestant::BaselineUngated),
+            Contestant::SuimonNodes => Some(Contestant::BaselineNodes),
             _ => None,
         }
     }
@@ -48,14 +59,17 @@ impl Contestant {
             Contestant::Haproxy => "haproxy",
             Contestant::Suimon => "suimon",
             Contestant::SuimonUngated => "suimon, ungated",
+            Contestant::SuimonNodes => "suimon, two nodes",
             Contestant::Baseline => "baseline",
             Contestant::BaselineUngated => "baseline, ungated",
+            Contestant::BaselineNodes => "baseline, two nodes",
         }
     }
 
-    /// Starts it in front of the backend, on the application's core. `common` names the program of
-    /// its build.
-    pub(super) fn start(self, common: &Common, backend: SocketAddr) -> Result<Gateway> {
+    /// Starts it in front of the backend, or of both, on the application's core. `common` names the program
+    /// of its build.
+    pub(super) fn start(self, common: &Common, backends: [SocketAddr; 2]) -> Result<Gateway> {
+        let [backend, _] = backends;
         let folder = common.scratch.join(self.name().replace(", ", "-"));
         fs::create_dir_all(&folder).trouble(folder.display())?;
         let core = common.app_core;
@@ -64,6 +78,11 @@ impl Contestant {
             Contestant::Suimon | Contestant::Baseline => start_suimon(common, &folder, backend, None, core),
             Contestant::SuimonUngated | Contestant::BaselineUngated => {
                 start_suimon(common, &folder, backend, Some(UNGATED), core)
+            }
+            Contestant::SuimonNodes | Contestant::BaselineNodes => {
+                let nodes = backends.map(|backend| format!("http://{backend}"));
+                let settings = format!("[upstream]\nnodes = {nodes:?}\n");
+                start_configured(common, &folder, &settings, &[core], None, None)
             }
             Contestant::Nginx => start_nginx(&folder, core, |listen| nginx(listen, backend)),
         }

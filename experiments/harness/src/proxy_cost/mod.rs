@@ -134,13 +134,13 @@ pub(crate) fn run(mut options: Options) -> Result<bool> {
         return Err(Trouble::Usage(format!("--seconds {}: must be from 0.2 to 60", options.seconds)));
     }
     let common = options.common.prepare(NAME)?;
-    let mut backend = own(&common, "backend", &["proxy-cost-backend"])?;
-    let address = backend
-        .wait_for("line with its address", START_PATIENCE, |backend| listening_address(&backend.said()))?;
-    let mut gateways: Vec<(Contestant, Gateway)> = start_all(&Contestant::USUAL, &common, address)?;
+    let (_one, one) = start_backend(&common, "backend")?;
+    let (_other, other) = start_backend(&common, "other-backend")?;
+    let backends = [one, other];
+    let mut gateways: Vec<(Contestant, Gateway)> = start_all(&Contestant::USUAL, &common, backends)?;
     if let Some(baseline) = &options.baseline {
         let common = Common { suimon: baseline.clone(), ..common.clone() };
-        gateways.extend(start_all(&Contestant::OF_BASELINE, &common, address)?);
+        gateways.extend(start_all(&Contestant::OF_BASELINE, &common, backends)?);
     }
     let data = measure(&common, &options, &gateways)?;
     data::save(&common.out.join("data/result.json"), &data)?;
@@ -152,9 +152,16 @@ pub(crate) fn run(mut options: Options) -> Result<bool> {
 fn start_all(
     contestants: &[Contestant],
     common: &Common,
-    backend: SocketAddr,
+    backends: [SocketAddr; 2],
 ) -> Result<Vec<(Contestant, Gateway)>> {
-    contestants.iter().map(|contestant| Ok((*contestant, contestant.start(common, backend)?))).collect()
+    contestants.iter().map(|contestant| Ok((*contestant, contestant.start(common, backends)?))).collect()
+}
+
+fn start_backend(common: &Common, name: &str) -> Result<(Running, SocketAddr)> {
+    let mut backend = own(common, name, &["proxy-cost-backend"])?;
+    let said = |backend: &Running| listening_address(&backend.said());
+    let address = backend.wait_for("line with its address", START_PATIENCE, said)?;
+    Ok((backend, address))
 }
 
 /// Starts this program again with other arguments, on the load's core.
