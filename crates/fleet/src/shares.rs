@@ -360,17 +360,17 @@ impl Shares {
     /// Returns whether a node has requests, answers nothing while others do, and is not to be tried again
     /// yet.
     pub(crate) fn is_silent(&self, now: Instant, node: usize, in_flight: u32) -> bool {
-        (self.owes(now, node, in_flight, Owes::Silence) || self.is_mute(node))
+        let others_do = || self.answered.is_some_and(|at| at > self.nodes[node].owes_since);
+        (self.is_mute(node) || others_do() && self.owes(now, node, in_flight, Owes::Silence))
             && now.since(self.nodes[node].tried) < TRIED_EVERY
     }
 
-    /// Returns whether a node has requests and has answered nothing for too long while others did.
+    /// Returns whether a node has requests and has answered nothing for too long.
     pub(crate) fn owes(&self, now: Instant, node: usize, in_flight: u32, what: Owes) -> bool {
         let owes_since = self.nodes[node].owes_since;
         // Most have just answered, and what patience there is with them need not be worked out.
         in_flight > 0
             && now.since(owes_since) > seconds(what.least())
-            && self.answered.is_some_and(|at| at > owes_since)
             && now.since(owes_since) > self.patience(node, in_flight, what)
     }
 
@@ -395,12 +395,6 @@ impl Shares {
     /// Notes how long a request took that was answered well.
     pub(crate) fn handle_took(&mut self, now: Instant, route: RouteId, took: Duration) {
         self.longest.note(now, route, took.as_secs_f64());
-    }
-
-    /// Returns whether any node has answered within the time that a node may be silent: where all hang, it is
-    /// not the node.
-    pub(crate) fn others_answer(&self, now: Instant, node: usize, in_flight: u32, what: Owes) -> bool {
-        self.answered.is_some_and(|at| now.since(at) <= self.patience(node, in_flight, what))
     }
 
     /// Returns the share of a node; the mean is 1.

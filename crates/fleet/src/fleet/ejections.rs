@@ -30,15 +30,27 @@ impl Fleet {
     /// Suspects the nodes that have requests and answer none of them, so that a check shows whether they
     /// answer anything.
     pub(super) fn suspect(&mut self, now: Instant) {
-        for (index, node) in self.nodes.iter_mut().enumerate() {
+        for index in 0..self.nodes.len() {
+            let node = &self.nodes[index];
             if node.status() == Status::Up
                 && self.shares.owes(now, index, node.in_flight, Owes::Check)
-                && self.shares.others_answer(now, index, node.in_flight, Owes::Check)
-                && node.silence.handle_owing(now)
+                && self.is_alone(now, index, Owes::Check)
+                && self.nodes[index].silence.handle_owing(now)
             {
-                node.health.look(now);
+                self.nodes[index].health.look(now);
             }
         }
+    }
+
+    /// Returns whether a node that owes answers does so beside one that owes none: where all hang, it is not
+    /// the node. One that has no requests owes none, as where those that hang hold all slots of the gate.
+    fn is_alone(&self, now: Instant, index: usize, what: Owes) -> bool {
+        self.present().any(|(other, node)| {
+            other.index() != index
+                && node.status() == Status::Up
+                && !self.shares.is_mute(other.index())
+                && !self.shares.owes(now, other.index(), node.in_flight, what)
+        })
     }
 
     /// Notes that a check of `node` asked for an answer and got none.
@@ -52,7 +64,7 @@ impl Fleet {
         let in_flight = state.in_flight;
         let hangs = self.shares.is_mute(node.index())
             || self.shares.owes(now, node.index(), in_flight, Owes::Silence);
-        if hangs && self.shares.others_answer(now, node.index(), in_flight, Owes::Silence) {
+        if hangs && self.is_alone(now, node.index(), Owes::Silence) {
             self.shares.handle_mute(now, node.index());
             if !is_down {
                 self.eject(now, node, Why::Silent);

@@ -29,6 +29,8 @@ struct Play {
     checks: Vec<(NodeId, Instant)>,
     checked: Vec<u32>,
     hangs: Vec<Instant>,
+    /// The most requests that the gate lets in.
+    slots: usize,
     changes: Vec<(Instant, u32, Status, Why)>,
 }
 
@@ -52,6 +54,7 @@ impl Play {
             checked: zeros,
             changes: Vec::new(),
             hangs: Vec::new(),
+            slots: usize::MAX,
         }
     }
 
@@ -77,6 +80,9 @@ impl Play {
                         self.fleet.handle_served(now, node, &served);
                     }
                 }
+            }
+            if self.had.iter().map(Vec::len).sum::<usize>() >= self.slots {
+                continue;
             }
             let node = self.fleet.pick(now, None).unwrap().node;
             self.fleet.handle_begun(node, self.route);
@@ -184,6 +190,16 @@ fn a_report_that_takes_a_minute_elsewhere_protects_no_node_that_has_quick_pages_
     play.run(20, |_| Does::Well);
     play.fleet.handle_took(play.now, RouteId(1), Duration::from_secs(60));
     play.run(1, |_| Does::Well);
+    play.run(10, only_first(Does::Hangs));
+    let first = play.changes.first().map(|(_, node, to, why)| (*node, *to, *why));
+    assert_eq!(first, Some((0, Status::Ejected, Why::Silent)));
+}
+
+#[test]
+fn one_that_holds_all_slots_of_the_gate_is_left_out_though_nobody_answers_then() {
+    let mut play = Play::new(3, false);
+    play.slots = 1;
+    play.run(20, |_| Does::Well);
     play.run(10, only_first(Does::Hangs));
     let first = play.changes.first().map(|(_, node, to, why)| (*node, *to, *why));
     assert_eq!(first, Some((0, Status::Ejected, Why::Silent)));
