@@ -6,6 +6,11 @@
 mod common;
 
 use common::{Backend, Gateway, LONG, Running, file, get, suimon, until};
+use http_body_util::{BodyExt, Empty};
+use hyper::Request;
+use hyper::body::Bytes;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
@@ -100,12 +105,39 @@ struct Counts {
     failed: AtomicU64,
 }
 
+impl Counts {
+    fn until_served(&self, more: u64) {
+        let before = self.served.load(Relaxed);
+        until("requests are served", || self.served.load(Relaxed) > before + more);
+    }
+
+    /// Sees to it that none has failed.
+    fn hold(&self) {
+        assert_eq!(self.failed.load(Relaxed), 0, "of {}", self.served.load(Relaxed));
+    }
+}
+
+/// A connection, encrypted or not.
+trait Wire: Read + Write {}
+impl<T: Read + Write> Wire for T {}
+
+fn connect(address: SocketAddr) -> std::io::Result<TcpStream> {
+    let stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(LONG))?;
+    Ok(stream)
+}
+
 /// Asks for a page again and again, each time by a new connection or by the same one as long as it
 /// lives, and follows a redirect as browsers do.
-fn client(address: SocketAddr, keeps: bool, ends: &AtomicBool, counts: &Counts) {
-    let mut kept: Option<BufReader<TcpStream>> = None;
+fn client(
+    connect: impl Fn() -> std::io::Result<Box<dyn Wire>>,
+    keeps: bool,
+    ends: &AtomicBool,
+    counts: &Counts,
+) {
+    let mut kept: Option<BufReader<Box<dyn Wire>>> = None;
     while !ends.load(Relaxed) {
-        match ask(address, keeps, &mut kept) {
+        match ask(&connect, keeps, &mut kept) {
             Ok(200) => _ = counts.served.fetch_add(1, Relaxed),
             Ok(307) => {}
             other => {
@@ -116,12 +148,15 @@ fn client(address: SocketAddr, keeps: bool, ends: &AtomicBool, counts: &Counts) 
     }
 }
 
-fn ask(address: SocketAddr, keeps: bool, kept: &mut Option<BufReader<TcpStream>>) -> std::io::Result<u16> {
+fn ask(
+    connect: &impl Fn() -> std::io::Result<Box<dyn Wire>>,
+    keeps: bool,
+    kept: &mut Option<BufReader<Box<dyn Wire>>>,
+) -> std::io::Result<u16> {
     let mut stream = match kept.take() {
         Some(stream) => stream,
-        None => BufReader::new(TcpStream::connect(address)?),
+        None => BufReader::new(connect()?),
     };
-    stream.get_mut().set_read_timeout(Some(LONG))?;
     let connection = if keeps { "keep-alive" } else { "close" };
     write!(stream.get_mut(), "GET /page HTTP/1.1\r\nHost: shop.example\r\nConnection: {connection}\r\n\r\n")?;
     let (mut status, mut length, mut closes, mut line) = (0, 0, !keeps, String::new());
@@ -154,22 +189,97 @@ fn a_new_process_takes_over_under_load_and_no_request_fails() {
     let clients: Vec<_> = (0..6)
         .map(|index| {
             let (ends, counts) = (Arc::clone(&ends), Arc::clone(&counts));
-            thread::spawn(move || client(address, index % 2 == 0, &ends, &counts))
+            let connect = move || Ok(Box::new(connect(address)?) as Box<dyn Wire>);
+            thread::spawn(move || client(connect, index % 2 == 0, &ends, &counts))
         })
         .collect();
     let first = generations.now;
     for _ in 0..4 {
-        let before = counts.served.load(Relaxed);
-        until("requests are served", || counts.served.load(Relaxed) > before + 50);
+        counts.until_served(50);
         generations.take_over();
         assert_eq!(get(admin, "/healthz").0, 200);
     }
-    let before = counts.served.load(Relaxed);
-    until("requests are served", || counts.served.load(Relaxed) > before + 50);
+    counts.until_served(50);
     ends.store(true, Relaxed);
     clients.into_iter().for_each(|client| client.join().unwrap());
-    assert_eq!(counts.failed.load(Relaxed), 0, "of {}", counts.served.load(Relaxed));
+    counts.hold();
     until("the first ends by itself, once nothing is under way", || !common::runs(first));
+    generations.finish();
+}
+
+/// Asks for a page again and again by one HTTP/2 connection, and by another once that is over.
+async fn http2_client(address: SocketAddr, ends: &AtomicBool, counts: &Counts) {
+    while !ends.load(Relaxed) {
+        let stream = TokioIo::new(tokio::net::TcpStream::connect(address).await.unwrap());
+        let (mut sender, connection) =
+            hyper::client::conn::http2::handshake(TokioExecutor::new(), stream).await.unwrap();
+        let connection = tokio::spawn(connection);
+        while !ends.load(Relaxed) && sender.ready().await.is_ok() {
+            let request = Request::get(format!("http://{address}/page")).body(Empty::<Bytes>::new());
+            match sender.send_request(request.unwrap()).await {
+                Ok(answer) if answer.status() == 200 => {
+                    answer.into_body().collect().await.unwrap();
+                    counts.served.fetch_add(1, Relaxed);
+                }
+                // It is to come again by another connection.
+                Ok(answer) if answer.status() == 307 => {}
+                other => {
+                    eprintln!("HTTP/2: {other:?}");
+                    counts.failed.fetch_add(1, Relaxed);
+                }
+            }
+        }
+        drop(sender);
+        let _ = connection.await;
+    }
+}
+
+#[test]
+fn nor_does_one_by_https_or_by_a_connection_of_http2() {
+    let (folder, backend) = (tempfile::tempdir().unwrap(), Backend::start());
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let [cert, key] = [("cert.pem", made.cert.pem()), ("key.pem", made.signing_key.serialize_pem())]
+        .map(|(name, text)| file(&folder, name, &text));
+    let tls = format!("[listen.tls]\naddress = \"127.0.0.1:0\"\ncert = \"{cert}\"\nkey = \"{key}\"\n");
+    let settings = file(&folder, "suimon.toml", &tls);
+    let mut generations = Generations::start(&["--to", &backend.url(), "--config", &settings]);
+    let plain = generations.gateway.clients;
+    let said = generations.gateway.process.said();
+    let secure = said.split("https://").nth(1).unwrap().split([' ', ',']).next().unwrap().parse().unwrap();
+
+    let mut roots = RootCertStore::empty();
+    roots.add(made.cert.der().clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config = Arc::new(config.with_root_certificates(roots).with_no_client_auth());
+    let (ends, counts) = (Arc::new(AtomicBool::new(false)), Arc::new(Counts::default()));
+    let clients: Vec<_> = (0..4)
+        .map(|index| {
+            let (ends, counts, config) = (Arc::clone(&ends), Arc::clone(&counts), Arc::clone(&config));
+            let connect = move || {
+                let session = ClientConnection::new(Arc::clone(&config), "localhost".try_into().unwrap());
+                Ok(Box::new(StreamOwned::new(session.unwrap(), connect(secure)?)) as Box<dyn Wire>)
+            };
+            thread::spawn(move || client(connect, index % 2 == 0, &ends, &counts))
+        })
+        .collect();
+    let http2 = Arc::new(Counts::default());
+    let multiplexed = {
+        let (ends, http2) = (Arc::clone(&ends), Arc::clone(&http2));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        thread::spawn(move || runtime.block_on(http2_client(plain, &ends, &http2)))
+    };
+    for _ in 0..3 {
+        counts.until_served(30);
+        http2.until_served(30);
+        generations.take_over();
+    }
+    counts.until_served(30);
+    http2.until_served(30);
+    ends.store(true, Relaxed);
+    clients.into_iter().chain([multiplexed]).for_each(|client| client.join().unwrap());
+    counts.hold();
+    http2.hold();
     generations.finish();
 }
 

@@ -87,6 +87,11 @@ impl Running {
         self.wait_for(&self.read[1], suimon_process::Running::complained, what)
     }
 
+    /// Returns all that was written to standard output so far.
+    pub fn said(&self) -> String {
+        self.process.borrow().said()
+    }
+
     /// Returns all that was written to standard error so far.
     pub fn complaints(&self) -> String {
         self.process.borrow().complained()
