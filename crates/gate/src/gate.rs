@@ -728,8 +728,7 @@ impl Gate {
 
     fn learn_patience(&mut self, request: &Request, now: Instant, left: bool) {
         if let Some(kind) = request.kind() {
-            let visitor = request.visitor().map(|SessionId(id)| id);
-            self.kinds[kind.index()].learn_patience(visitor, now.secs_since(request.arrived), left);
+            self.kinds[kind.index()].learn_patience(request, now.secs_since(request.arrived), left);
         }
     }
 

@@ -20,6 +20,7 @@
 mod api;
 mod asked;
 mod gate;
+mod haste;
 mod held;
 mod kinds;
 mod knowledge;
