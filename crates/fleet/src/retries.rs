@@ -4,7 +4,8 @@
 //! ten seconds,
 //!
 //! ```text
-//! sent again without a good answer + 1 ≤ share · requests + 20    none at all, if the share is 0     (1)
+//! sent again without a good answer + 1 ≤ share · requests + 20 = budget    none at all, if the share is 0    (1)
+//! the same of its route            + 1 ≤ budget / 2, or share · requests of its route if that is more       (2)
 //! ```
 //!
 //! An application that dies under its load would otherwise be asked for everything twice, by everybody, just when
@@ -12,18 +13,26 @@
 //! another one answers. One that loses what it has in flight once, as a node that crashes does, is covered: at 20 %
 //! that is as much as two seconds of its requests and 20 more.
 //!
+//! Without (2) one client that asks again and again for a path that kills its worker would leave nothing for
+//! all others. With it they always have what their own requests allow, and half of the 20.
+//!
 //! What no node was reached for is not in it: it was nobody's work, and whoever takes it next is asked for it once.
 //! Nor is what a node had not read when it closed a connection that had been idle.
 //!
-//! *Units*: requests. *Limits*: the share is 0 to 1. *Source*: the retry budgets of Finagle (share of the last
+//! *Units*: requests. *Limits*: the share is 0 to 1. Routes beyond [`ROUTES_MAX`] share a count with another one. *Source*: the retry budgets of Finagle (share of the last
 //! ten seconds, and a reserve) and Envoy.
 
-use suimon_model::Instant;
+use suimon_model::{Instant, RouteId};
 
 /// The seconds of which it is known what was sent.
 const SECONDS: usize = 10;
 /// Requests that may be sent again in that time however few there are.
 pub const RETRIES_LEAST: u32 = 20;
+
+/// Routes that are counted apart; further ones are counted with them. What has no route is one more.
+const ROUTES_MAX: usize = 128;
+/// The part of the budget that any route may use.
+const ROUTE_SHARE: f64 = 0.5;
 
 /// Counts requests and those sent again over the last seconds.
 #[derive(Clone, Debug)]
@@ -36,12 +45,27 @@ pub(crate) struct RetryBudget {
     counts: RetryCounts,
 }
 
-/// A request that is sent again: when that was, in seconds.
+/// A request that is sent again: when that was, in seconds, and where its route is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Retry(u64);
+pub struct Retry {
+    second: u64,
+    route: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Second {
+    all: Count,
+    of_routes: [Count; ROUTES_MAX + 1],
+}
+
+impl Default for Second {
+    fn default() -> Self {
+        Second { all: Count::default(), of_routes: [Count::default(); ROUTES_MAX + 1] }
+    }
+}
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Second {
+struct Count {
     requests: u32,
     again: u32,
 }
@@ -77,10 +101,11 @@ impl RetryBudget {
         RetryBudget { share, seconds: Default::default(), newest: 0, counts: RetryCounts::default() }
     }
 
-    /// Notes that a request is sent for the first time.
-    pub(crate) fn handle_request(&mut self, now: Instant) {
-        let second = self.at(now);
-        second.requests = second.requests.saturating_add(1);
+    /// Notes that a request of a route, if it has one, is sent for the first time.
+    pub(crate) fn handle_request(&mut self, now: Instant, route: Option<RouteId>) {
+        for count in self.at(now).counts(place_of(route)) {
+            count.requests = count.requests.saturating_add(1);
+        }
     }
 
     /// Notes that a request is tried again of which nothing had been sent.
@@ -93,30 +118,40 @@ impl RetryBudget {
         self.counts.closed += 1;
     }
 
-    /// (1) Returns a retry if a request may be sent again. It counts as sent until it is answered.
-    pub(crate) fn ask(&mut self, now: Instant) -> Option<Retry> {
+    /// (1), (2) Returns a retry if a request may be sent again. It counts as sent until it is answered.
+    pub(crate) fn ask(&mut self, now: Instant, route: Option<RouteId>) -> Option<Retry> {
+        let route = place_of(route);
         self.at(now);
-        let sum =
-            |of: fn(&Second) -> u32| self.seconds.iter().map(|it| u64::from(of(it))).sum::<u64>() as f64;
-        let (requests, again) = (sum(|it| it.requests), sum(|it| it.again));
-        let may = self.share > 0.0 && again + 1.0 <= self.share * requests + f64::from(RETRIES_LEAST);
-        if !may {
+        let (requests, again) = self.sums(|second| second.all);
+        let (requests_of_route, again_of_route) = self.sums(|second| second.of_routes[route]);
+        let budget = self.share * requests + f64::from(RETRIES_LEAST);
+        let of_route = (ROUTE_SHARE * budget).max(self.share * requests_of_route);
+        if self.share <= 0.0 || again + 1.0 > budget || again_of_route + 1.0 > of_route {
             self.counts.withheld += 1;
             return None;
         }
-        let second = self.at(now);
-        second.again = second.again.saturating_add(1);
+        for count in self.at(now).counts(route) {
+            count.again = count.again.saturating_add(1);
+        }
         self.counts.lost += 1;
-        Some(Retry(self.newest))
+        Some(Retry { second: self.newest, route })
     }
 
     /// Notes that a request that was sent again has got a good answer.
-    pub(crate) fn handle_answered(&mut self, now: Instant, Retry(second): Retry) {
+    pub(crate) fn handle_answered(&mut self, now: Instant, Retry { second, route }: Retry) {
         self.at(now);
         if second + SECONDS as u64 > self.newest {
-            let second = &mut self.seconds[(second % SECONDS as u64) as usize];
-            second.again = second.again.saturating_sub(1);
+            for count in self.seconds[(second % SECONDS as u64) as usize].counts(route) {
+                count.again = count.again.saturating_sub(1);
+            }
         }
+    }
+
+    /// Returns the requests of all seconds, and those sent again.
+    fn sums(&self, of: impl Fn(&Second) -> Count) -> (f64, f64) {
+        self.seconds.iter().map(of).fold((0.0, 0.0), |(requests, again), count| {
+            (requests + f64::from(count.requests), again + f64::from(count.again))
+        })
     }
 
     pub(crate) fn counts(&self) -> RetryCounts {
@@ -137,6 +172,18 @@ impl RetryBudget {
     }
 }
 
+impl Second {
+    /// Returns what counts a request of the route at this place.
+    fn counts(&mut self, route: usize) -> [&mut Count; 2] {
+        [&mut self.all, &mut self.of_routes[route]]
+    }
+}
+
+/// Returns where a route is counted.
+fn place_of(route: Option<RouteId>) -> usize {
+    route.map_or(ROUTES_MAX, |RouteId(number)| number as usize % ROUTES_MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,8 +194,51 @@ mod tests {
         Instant::ORIGIN + seconds(second)
     }
 
+    const ROUTE: Option<RouteId> = Some(RouteId(7));
+    const OTHER: Option<RouteId> = Some(RouteId(8));
+
+    fn granted_to(budget: &mut RetryBudget, route: Option<RouteId>, second: f64, asked: u32) -> u32 {
+        (0..asked).map(|_| u32::from(budget.ask(at(second), route).is_some())).sum()
+    }
+
+    /// Asks for two routes in turn.
     fn granted(budget: &mut RetryBudget, second: f64, asked: u32) -> u32 {
-        (0..asked).map(|_| u32::from(budget.ask(at(second)).is_some())).sum()
+        let granted =
+            (0..asked).map(|asked| budget.ask(at(second), if asked % 2 == 0 { ROUTE } else { OTHER }));
+        granted.map(|retry| u32::from(retry.is_some())).sum()
+    }
+
+    #[test]
+    fn one_route_that_loses_all_it_gets_leaves_half_to_the_others() {
+        let mut budget = RetryBudget::new(0.2);
+        for second in 0..10 {
+            (0..10).for_each(|_| budget.handle_request(at(f64::from(second)), ROUTE));
+            (0..10).for_each(|_| budget.handle_request(at(f64::from(second)), OTHER));
+            (0..80).for_each(|_| budget.handle_request(at(f64::from(second)), None));
+        }
+        assert_eq!(granted_to(&mut budget, ROUTE, 9.5, 1000), (200 + RETRIES_LEAST) / 2);
+        assert_eq!(granted_to(&mut budget, None, 9.6, 10), 10, "what has no route is another one");
+        assert_eq!(granted_to(&mut budget, OTHER, 9.7, 1000), (200 + RETRIES_LEAST) / 2 - 10);
+        assert_eq!(granted_to(&mut budget, OTHER, 9.8, 1), 0, "they are used up");
+    }
+
+    #[test]
+    fn one_route_may_use_what_its_own_requests_allow() {
+        let mut budget = RetryBudget::new(0.2);
+        (0..900).for_each(|_| budget.handle_request(at(5.0), ROUTE));
+        (0..100).for_each(|_| budget.handle_request(at(5.0), OTHER));
+        assert_eq!(granted_to(&mut budget, ROUTE, 5.0, 1000), 180);
+        assert_eq!(granted_to(&mut budget, OTHER, 5.0, 1000), 20 + RETRIES_LEAST);
+    }
+
+    #[test]
+    fn what_is_answered_is_given_back_to_its_route() {
+        let mut budget = RetryBudget::new(0.2);
+        for _ in 0..100 {
+            let retry = budget.ask(at(1.0), ROUTE).expect("all that were sent again are answered");
+            budget.handle_answered(at(1.5), retry);
+        }
+        assert_eq!(granted_to(&mut budget, ROUTE, 1.5, 100), RETRIES_LEAST / 2);
     }
 
     #[test]
@@ -156,7 +246,7 @@ mod tests {
         let mut budget = RetryBudget::new(0.2);
         assert_eq!(granted(&mut budget, 1.0, 100), RETRIES_LEAST, "with no requests at all");
         for second in 20..30 {
-            (0..100).for_each(|_| budget.handle_request(at(f64::from(second))));
+            (0..100).for_each(|_| budget.handle_request(at(f64::from(second)), ROUTE));
         }
         assert_eq!(granted(&mut budget, 29.5, 1000), 200 + RETRIES_LEAST);
         assert_eq!(granted(&mut budget, 29.9, 1000), 0, "they are used up");
@@ -170,7 +260,7 @@ mod tests {
     #[test]
     fn with_a_share_of_nothing_none_is_sent_again() {
         let mut budget = RetryBudget::new(0.0);
-        (0..100).for_each(|_| budget.handle_request(at(0.0)));
+        (0..100).for_each(|_| budget.handle_request(at(0.0), ROUTE));
         assert_eq!(granted(&mut budget, 0.0, 10), 0);
     }
 
@@ -181,8 +271,8 @@ mod tests {
         let mut again = 0;
         for request in 0..6000 {
             let now = f64::from(request) / 100.0;
-            budget.handle_request(at(now));
-            again += granted(&mut budget, now, 1);
+            budget.handle_request(at(now), ROUTE);
+            again += granted_to(&mut budget, ROUTE, now, 1);
         }
         // Every ten seconds a fifth of them, and the reserve.
         assert!((1200..=6 * (200 + RETRIES_LEAST)).contains(&again), "{again}");
@@ -192,10 +282,10 @@ mod tests {
     fn what_is_answered_is_given_back_while_it_counts() {
         let mut budget = RetryBudget::new(0.2);
         for _ in 0..1000 {
-            let retry = budget.ask(at(1.0)).expect("all that were sent again are answered");
+            let retry = budget.ask(at(1.0), ROUTE).expect("all that were sent again are answered");
             budget.handle_answered(at(1.5), retry);
         }
-        let late = budget.ask(at(1.0)).expect("the last was answered");
+        let late = budget.ask(at(1.0), ROUTE).expect("the last was answered");
         assert_eq!(granted(&mut budget, 1.0, 100), RETRIES_LEAST - 1);
         assert_eq!(granted(&mut budget, 11.0, 100), RETRIES_LEAST);
         budget.handle_answered(at(11.0), late);
@@ -205,8 +295,8 @@ mod tests {
     #[test]
     fn a_clock_that_stands_or_seems_to_go_back_changes_nothing() {
         let mut budget = RetryBudget::new(1.0);
-        budget.handle_request(at(50.0));
-        budget.handle_request(at(41.0));
+        budget.handle_request(at(50.0), ROUTE);
+        budget.handle_request(at(41.0), ROUTE);
         assert_eq!(granted(&mut budget, 45.0, 100), 2 + RETRIES_LEAST);
         assert_eq!(granted(&mut budget, 50.0, 100), 0);
     }
@@ -219,11 +309,11 @@ mod tests {
             let mut seen: Vec<(u64, u32, u32)> = vec![];
             for (pause, requests, asked) in steps {
                 now += Duration::from_millis(pause);
-                (0..requests).for_each(|_| budget.handle_request(Instant::ORIGIN + now));
+                (0..requests).for_each(|_| budget.handle_request(Instant::ORIGIN + now, OTHER));
                 let before = seen.len();
                 seen.push((now.as_secs(), requests, 0));
                 for _ in 0..asked {
-                    seen[before].2 += u32::from(budget.ask(Instant::ORIGIN + now).is_some());
+                    seen[before].2 += u32::from(budget.ask(Instant::ORIGIN + now, ROUTE).is_some());
                 }
                 let recent = seen.iter().filter(|(second, ..)| second + SECONDS as u64 > now.as_secs());
                 let (all, again) = recent.fold((0, 0), |(all, again), it| (all + it.1, again + it.2));

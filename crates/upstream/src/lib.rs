@@ -334,18 +334,19 @@ impl Shared {
         self.workers.as_ref()?.pool.workers()
     }
 
-    /// Picks a node and takes a place at it. `is_first`: it is the first for its request.
+    /// Picks a node for a request and takes a place at it. `is_first`: it is the first for its request.
     fn pick(
         self: &Arc<Self>,
         is_first: bool,
         avoid: Option<NodeId>,
-        (pin, session, route): (Option<&NodePin>, Option<SessionKey>, Option<RouteId>),
+        head: &RequestHead,
+        session: Option<SessionKey>,
     ) -> Option<(Pick, Guard)> {
-        let now = self.now();
+        let (now, pin) = (self.now(), head.pin.as_ref());
         let (pick, changed) = {
             let mut fleet = self.fleet();
             if is_first {
-                fleet.handle_request(now);
+                fleet.handle_request(now, head.route);
             }
             let again = pin.and_then(NodePin::node).and_then(|node| fleet.pick_again(now, node, avoid));
             let pick = match (again, session) {
@@ -353,7 +354,7 @@ impl Shared {
                 (None, Some(session)) => fleet.pick_for(now, session, avoid)?,
                 (None, None) => fleet.pick(now, avoid)?,
             };
-            if let Some(route) = route {
+            if let Some(route) = head.route {
                 fleet.handle_begun(pick.node, route);
             }
             // Under the lock, so that requests of a connection that come at once go to one node, too.
@@ -367,7 +368,7 @@ impl Shared {
         }
         // It has a request, so nothing else is at its place.
         let node = self.nodes.get(pick.node)?;
-        let guard = Guard { shared: Arc::clone(self), node, route: None, begun: route, worker: None };
+        let guard = Guard { shared: Arc::clone(self), node, route: None, begun: head.route, worker: None };
         Some((pick, guard))
     }
 

@@ -4,7 +4,7 @@ use super::error::UpstreamError;
 use http::StatusCode;
 use std::io;
 use suimon_fleet::{Fleet, Retry};
-use suimon_model::Instant;
+use suimon_model::{Instant, RouteId};
 
 /// Why a request is tried again.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,14 +27,14 @@ pub(super) struct Tries {
 }
 
 impl Tries {
-    /// Returns whether there may be another one, and takes note of it.
-    pub(super) fn may_go_on(&mut self, now: Instant, fleet: &mut Fleet) -> bool {
+    /// Returns whether there may be another one, of a request of this route, and takes note of it.
+    pub(super) fn may_go_on(&mut self, now: Instant, fleet: &mut Fleet, route: Option<RouteId>) -> bool {
         match self.again.take() {
             None => {}
             Some(Again::Unsent) => fleet.handle_unsent(),
             Some(Again::Closed) => fleet.handle_closed(),
             Some(Again::Lost) => {
-                self.retry = fleet.ask_retry(now);
+                self.retry = fleet.ask_retry(now, route);
                 return self.retry.is_some();
             }
         }

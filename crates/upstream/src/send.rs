@@ -76,7 +76,7 @@ pub(super) async fn send(
     // Of workers, before the first try.
     let mut deaths_before = None;
     for tries in 1..=TRIES_MAX {
-        let picked = shared.pick(tries == 1, refused.or(avoid), (head.pin.as_ref(), session, head.route));
+        let picked = shared.pick(tries == 1, refused.or(avoid), &head, session);
         let Some((pick, mut guard)) = picked else {
             let error = last_error.unwrap_or_else(UpstreamError::no_node);
             // Where all are draining none comes back by itself.
@@ -87,10 +87,11 @@ pub(super) async fn send(
             // A node that has just refused would refuse again.
             if refused == Some(pick.node) {
                 let is_gone = error.is_unreached()
-                    || is_gone_soon(&shared).await && all_tries.may_go_on(shared.now(), &mut shared.fleet());
+                    || is_gone_soon(&shared).await
+                        && all_tries.may_go_on(shared.now(), &mut shared.fleet(), head.route);
                 return Err(error.with_unsent_if(is_gone, Unsent { head, body, progress, losses }));
             }
-            if !all_tries.may_go_on(shared.now(), &mut shared.fleet()) {
+            if !all_tries.may_go_on(shared.now(), &mut shared.fleet(), head.route) {
                 return Err(error.not_sent_again());
             }
         }

@@ -2,12 +2,12 @@
 
 use super::Fleet;
 use crate::retries::{Retry, RetryCounts};
-use suimon_model::Instant;
+use suimon_model::{Instant, RouteId};
 
 impl Fleet {
-    /// Notes that a request is sent for the first time.
-    pub fn handle_request(&mut self, now: Instant) {
-        self.retries.handle_request(now);
+    /// Notes that a request of a route, if it has one, is sent for the first time.
+    pub fn handle_request(&mut self, now: Instant, route: Option<RouteId>) {
+        self.retries.handle_request(now, route);
     }
 
     /// Notes that a request is tried again of which nothing had been sent.
@@ -20,10 +20,10 @@ impl Fleet {
         self.retries.handle_closed();
     }
 
-    /// Returns a retry if a request may be sent again that a node may have worked on. It counts as sent until
-    /// [`Fleet::handle_retry_answered`].
-    pub fn ask_retry(&mut self, now: Instant) -> Option<Retry> {
-        self.retries.ask(now)
+    /// Returns a retry if a request of a route, if it has one, may be sent again that a node may have worked on. It
+    /// counts as sent until [`Fleet::handle_retry_answered`].
+    pub fn ask_retry(&mut self, now: Instant, route: Option<RouteId>) -> Option<Retry> {
+        self.retries.ask(now, route)
     }
 
     /// Notes that a request that was sent again has got a good answer.
