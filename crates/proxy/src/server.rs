@@ -101,7 +101,8 @@ impl Server {
     /// runtime that will run it.
     ///
     /// # Errors
-    /// See [`StartError`]; each names the thing and the remedy. Nothing stays bound then.
+    /// See [`StartError`]; each names the thing and the remedy. Nothing stays bound, and no file of state is
+    /// changed then.
     pub fn bind(params: Params) -> Result<Server, StartError> {
         Server::bind_with(params, Sockets::default(), None)
     }
@@ -154,6 +155,7 @@ impl Server {
             gateways.push(gateway);
             started.push(begun);
         }
+        site::begin_recordings(&gateways)?;
         let sites = Arc::new(Sites::new(gateways, takes));
         let main = sites.main().core();
         let connections = Connections::new(connections_max, main.telemetry().connections_displaced());
@@ -216,8 +218,8 @@ impl Server {
             }
         });
         // All at once: one that waits for its nodes keeps no other waiting.
-        let begin = |(gateway, begun): (&Arc<Gateway>, _)| {
-            tokio::spawn(RunningSite::begin(Arc::clone(gateway), begun))
+        let begin = |(gateway, begun): (&Arc<Gateway>, StartedWith)| {
+            tokio::spawn(RunningSite::begin(Arc::clone(gateway), begun.kept()))
         };
         let begins: Vec<_> = self.sites.all().zip(self.begun).map(begin).collect();
         let mut sites = Vec::new();

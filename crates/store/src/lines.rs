@@ -6,7 +6,7 @@
 //! theirs. They belong to nobody until a visitor comes with one. After a clean shutdown there are
 //! none.
 
-use crate::whole_file;
+use crate::whole_file::{self, SetAside};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -65,18 +65,19 @@ pub enum StoredError {
 
 impl Stored {
     /// Returns the content of the file; nothing, if there is none, or none that can be used: that
-    /// is set aside. `now`: the time, since 1970 and by the gate's clock.
-    pub fn read(path: &Path, now: (u32, Instant)) -> Result<Stored, StoredError> {
+    /// is set aside, to be kept there once the start has not failed. `now`: the time, since 1970 and by the
+    /// gate's clock.
+    pub fn read(path: &Path, now: (u32, Instant)) -> Result<(Stored, Option<SetAside>), StoredError> {
         let io = |error| StoredError::Io(path.to_owned(), error);
         let mut text = Vec::new();
         // One byte more than is allowed shows that it is too long.
         match File::open(path).and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut text)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Stored::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Stored::default(), None)),
             Err(error) => return Err(io(error)),
             Ok(_) => {}
         }
         let what = match Stored::parse(&text, now) {
-            Ok(stored) => return Ok(stored),
+            Ok(stored) => return Ok((stored, None)),
             Err(what) => what,
         };
         let aside = whole_file::set_aside(path)
@@ -86,9 +87,9 @@ impl Stored {
              which they ask; a pause, a closing or an opening that was ordered is forgotten and must be ordered again; to use the file, put a whole one back under \
              the old name while the gateway is stopped",
             path.display(),
-            aside.display()
+            aside.now_at().display()
         );
-        Ok(Stored::default())
+        Ok((Stored::default(), Some(aside)))
     }
 
     /// Returns what a text says. `now`: as of [`Stored::read`].
@@ -331,7 +332,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("room.json");
         let now = (1000, Instant::ORIGIN);
-        assert_eq!(Stored::read(&path, now).unwrap(), Stored::default());
+        let read = || {
+            let (stored, aside) = Stored::read(&path, now).unwrap();
+            aside.into_iter().for_each(SetAside::keep);
+            stored
+        };
+        assert_eq!(read(), Stored::default());
         let whole = stored(LineStatus::Moving).text(now);
         let (cut, huge) = (&whole[..whole.len() / 2], whole.replace("1000000", "9000000000000000000"));
         for text in [
@@ -345,7 +351,7 @@ mod tests {
             &huge,
         ] {
             fs::write(&path, text).unwrap();
-            assert_eq!(Stored::read(&path, now).unwrap(), Stored::default(), "{text}");
+            assert_eq!(read(), Stored::default(), "{text}");
             assert!(!path.exists(), "{text}");
         }
         let is_aside =

@@ -76,6 +76,11 @@ pub struct Recorder {
 pub struct Ended;
 
 impl Recorder {
+    /// Returns why a recording could not begin, as far as can be seen without changing a file.
+    pub fn check(recording: &Recording) -> Result<(), RecordError> {
+        Store::open(recording, 0).and_then(|store| store.check())
+    }
+
     /// Begins to record a gate as it is `now`.
     pub fn begin(
         recording: &Recording,

@@ -45,9 +45,53 @@ pub fn sync_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Gives a file that cannot be used another name, `.broken` and the like, and returns that. At most
-/// [`BROKEN_MAX`] are kept.
-pub fn set_aside(path: &Path) -> io::Result<PathBuf> {
+/// A file that cannot be used, under another name. It gets its own back when this is dropped before it is
+/// kept: a start that fails changes no file.
+#[derive(Debug)]
+#[must_use = "dropped, it is put back"]
+pub struct SetAside {
+    own: PathBuf,
+    aside: PathBuf,
+    is_kept: bool,
+}
+
+impl SetAside {
+    /// Gives the file at `path` the name `aside`.
+    pub fn new(path: &Path, aside: PathBuf) -> io::Result<Self> {
+        fs::rename(path, &aside)?;
+        Ok(SetAside { own: path.to_owned(), aside, is_kept: false })
+    }
+
+    /// Returns where it is now.
+    pub fn now_at(&self) -> &Path {
+        &self.aside
+    }
+
+    /// Leaves it there.
+    pub fn keep(mut self) {
+        self.is_kept = true;
+    }
+}
+
+impl Drop for SetAside {
+    fn drop(&mut self) {
+        // One that was written meanwhile is another gateway's.
+        if self.is_kept || self.own.exists() {
+            return;
+        }
+        match fs::rename(&self.aside, &self.own) {
+            Ok(()) => {
+                tracing::warn!("{}: it is back under this name, as the start failed", self.own.display());
+            }
+            Err(error) => {
+                tracing::error!("{}: it cannot be put back ({error})", self.aside.display());
+            }
+        }
+    }
+}
+
+/// Gives a file that cannot be used another name, `.broken` and the like. At most [`BROKEN_MAX`] are kept.
+pub fn set_aside(path: &Path) -> io::Result<SetAside> {
     let name = |index: usize| match index {
         0 => with_ending(path, "broken"),
         _ => with_ending(path, &format!("broken-{}", index + 1)),
@@ -55,8 +99,7 @@ pub fn set_aside(path: &Path) -> io::Result<PathBuf> {
     let written = |path: &PathBuf| fs::symlink_metadata(path).and_then(|there| there.modified()).ok();
     // One that is missing counts as written before all others.
     let aside = (0..BROKEN_MAX).map(name).min_by_key(written).expect("there is a name");
-    fs::rename(path, &aside)?;
-    Ok(aside)
+    SetAside::new(path, aside)
 }
 
 /// Returns the path with `.ending` behind it.
@@ -141,13 +184,30 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_kept_aside_is_put_back_unless_there_is_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        fs::write(&path, "broken").unwrap();
+        drop(set_aside(&path).unwrap());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "broken");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        let aside = set_aside(&path).unwrap();
+        fs::write(&path, "another").unwrap();
+        drop(aside);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "another");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[test]
     fn so_many_that_cannot_be_used_are_kept_and_no_more() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state");
         let mut kept = std::collections::BTreeSet::new();
         for round in 0..2 * BROKEN_MAX {
             fs::write(&path, round.to_string()).unwrap();
-            let aside = set_aside(&path).unwrap();
+            let set_aside = set_aside(&path).unwrap();
+            let aside = set_aside.now_at().to_owned();
+            set_aside.keep();
             assert_eq!(fs::read_to_string(&aside).unwrap(), round.to_string());
             assert!(aside.to_str().unwrap().contains("state.broken") && !path.exists());
             kept.insert(aside);

@@ -12,7 +12,7 @@ use suimon_line::{SavedLane, SavedLine};
 use suimon_model::KindId;
 use suimon_params::{Params, SharingParams};
 use suimon_store::lines::{LineEpoch, Stored, StoredLine};
-use suimon_store::whole_file::WriteOrder;
+use suimon_store::whole_file::{SetAside, WriteOrder};
 
 /// How often what changed of the lines is written.
 const LINES_EVERY: Duration = Duration::from_secs(1);
@@ -35,16 +35,17 @@ pub(super) struct RestoredLine {
     pub(super) leases_ended: u32,
 }
 
-/// Brings back the lines of a run before, by kind. `takes_over`: it ends at this moment.
+/// Brings back the lines of a run before, by kind, and returns beside them their file if it was set aside.
+/// `takes_over`: that run ends at this moment.
 pub(super) fn restore_lines(
     params: &Params,
     keeper: &Gatekeeper,
     takes_over: bool,
-) -> Result<Vec<Option<RestoredLine>>, StartError> {
+) -> Result<(Vec<Option<RestoredLine>>, Option<SetAside>), StartError> {
     let now = (now_unix(), keeper.clock().now());
-    let stored = match &params.waiting_room.state_file {
+    let (stored, set_aside) = match &params.waiting_room.state_file {
         Some(path) => Stored::read(path, now).map_err(StartError::WaitingRoom)?,
-        None => Stored::default(),
+        None => (Stored::default(), None),
     };
     let mut lines = Vec::new();
     for (index, kind) in params.sessions.kinds.iter().enumerate() {
@@ -72,7 +73,7 @@ pub(super) fn restore_lines(
         let leases_ended = before.map_or(0, |line| line.leases_ended.min(now.0));
         lines.push(Some(RestoredLine { of, said: before.and_then(|line| line.said.clone()), leases_ended }));
     }
-    Ok(lines)
+    Ok((lines, set_aside))
 }
 
 /// Returns a line that is shared: the same one at every gateway of the group. Nothing of it is kept
@@ -157,7 +158,7 @@ impl LineStore {
         match written {
             Ok(Ok(())) => self.written = stored,
             Ok(Err(error)) => tracing::error!(
-                "{}: cannot be written ({error}): if the gateway ended now, waiting visitors would lose their places",
+                "{}: cannot be written ({error}): if the gateway ended now, waiting visitors would lose their positions",
                 self.path.display()
             ),
             Err(_) => {}

@@ -13,16 +13,31 @@ use suimon_gate::Knowledge;
 use suimon_params::Params;
 use suimon_routes::Table;
 use suimon_store::remembered::{self, DemandMemory, LoadResult, Remembered, WriteResult};
-use suimon_store::whole_file::WriteOrder;
+use suimon_store::whole_file::{SetAside, WriteOrder};
 
 /// How often it is written, if anything was learned.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// What a gateway begins with: what was found, and the file that it goes on in.
+/// What a gateway begins with: what was found, the file that it goes on in, and files that were set aside,
+/// of whatever it keeps.
 #[derive(Debug)]
 pub(super) struct StartedWith {
     remembered: Option<Box<Remembered>>,
     file: Option<PathBuf>,
+    set_aside: Vec<SetAside>,
+}
+
+impl StartedWith {
+    /// Takes note of a file that was set aside.
+    pub(super) fn add_set_aside(&mut self, set_aside: Option<SetAside>) {
+        self.set_aside.extend(set_aside);
+    }
+
+    /// Keeps aside what was set aside, as the start has not failed.
+    pub(super) fn kept(mut self) -> Self {
+        self.set_aside.drain(..).for_each(SetAside::keep);
+        self
+    }
 }
 
 /// Brings back what was learned, if there is a file, and declares the routes that were found. To be
@@ -33,7 +48,7 @@ pub(super) fn recall(
     table: &Table,
     telemetry: &Telemetry,
 ) -> StartedWith {
-    let nothing = |file| StartedWith { remembered: None, file };
+    let nothing = |file| StartedWith { remembered: None, file, set_aside: Vec::new() };
     let Some(path) = &params.learned_file else { return nothing(None) };
     let remembered = match remembered::find(path, &nodes(params)) {
         LoadResult::Ours(remembered) => remembered,
@@ -46,9 +61,9 @@ pub(super) fn recall(
                 "{}: {why}; it is set aside as {}, and the gateway starts with nothing known: to use what is in it, put the right file back under the \
                  old name and restart; else remove it; a gateway for another application needs a file of its own (learned.state)",
                 path.display(),
-                aside.display()
+                aside.now_at().display()
             );
-            return nothing(Some(path.clone()));
+            return StartedWith { set_aside: vec![aside], ..nothing(Some(path.clone())) };
         }
         LoadResult::InTheWay { why } => {
             tracing::warn!(
@@ -88,7 +103,7 @@ pub(super) fn recall(
         );
     }
     telemetry.recalled(recalled);
-    StartedWith { remembered: Some(remembered), file: Some(path.clone()) }
+    StartedWith { remembered: Some(remembered), ..nothing(Some(path.clone())) }
 }
 
 /// Writes what is worth remembering.

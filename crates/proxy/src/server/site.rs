@@ -22,6 +22,8 @@ use suimon_identity::session_tags::SessionTags;
 use suimon_model::{KindId, PoolId, SessionId};
 use suimon_params::{KINDS_MAX, Params};
 use suimon_routes::{SHARES, Table};
+use suimon_store::recorder::Recorder;
+use suimon_store::whole_file::SetAside;
 use suimon_upstream::{Upstream, report_keys};
 use suimon_waiting_room::{Pages, WaitingRoom, read_template};
 
@@ -133,6 +135,8 @@ pub(super) struct SiteDraft {
     telemetry: Arc<Telemetry>,
     session_tags: SessionTags,
     upstreams: Vec<Upstream>,
+    /// The file of its lines, if it was set aside.
+    set_aside: Option<SetAside>,
 }
 
 impl SiteDraft {
@@ -169,7 +173,7 @@ impl SiteDraft {
             keeper.share();
         }
         let template = read_template(&params.waiting_room).map_err(StartError::Params)?;
-        let lines = restore_lines(&params, &keeper, begun.is_some())?;
+        let (lines, set_aside) = restore_lines(&params, &keeper, begun.is_some())?;
         let has_room = lines.iter().any(Option::is_some);
         let pages = Arc::new(Pages::of(&params.waiting_room, template, has_room));
         let waiting_room = has_room.then(|| {
@@ -208,11 +212,11 @@ impl SiteDraft {
             telemetry,
             session_tags,
             upstreams,
+            set_aside,
         })
     }
 
-    /// Takes the socket for load reports, the sessions that have begun elsewhere, the learned state and
-    /// the recording. `main`: the main site, unless this is it.
+    /// Takes the socket for load reports, the sessions that have begun elsewhere and the learned state. `main`: the main site, unless this is it.
     pub(super) fn begin(
         self,
         common: &Common,
@@ -221,7 +225,7 @@ impl SiteDraft {
         begun: Option<&[BegunSession]>,
     ) -> Result<(Arc<Gateway>, StartedWith), StartError> {
         let SiteDraft { site, params, keeper, table, identifier, waiting_room, pages, telemetry, .. } = self;
-        let (upstreams, session_tags) = (self.upstreams, self.session_tags);
+        let (upstreams, session_tags, set_aside) = (self.upstreams, self.session_tags, self.set_aside);
         if let Some((address, keys)) = load_reports(&params) {
             let keys = report_keys::open(keys).map_err(StartError::LoadReportKeys)?;
             let bound = upstreams.first().map(|upstream| match reports {
@@ -236,17 +240,28 @@ impl SiteDraft {
             of_site
                 .filter_map(|begun| Some((KindId(kind_of(&begun.kind)? as u32), SessionId(begun.session)))),
         );
-        let begun = recall(&params, &keeper, &table, &telemetry);
-        // Last of what can fail, so that a failed start leaves no file behind.
-        if let Some(recording) = &params.record {
-            keeper.begin_recording(recording).map_err(StartError::Record)?;
-        }
+        let mut begun = recall(&params, &keeper, &table, &telemetry);
+        begun.add_set_aside(set_aside);
         let main = main.map(|main| &**main.backend());
         let backend = Backend::new(&params, keeper, upstreams, telemetry, session_tags, main);
         let (watcher, ports) = (Arc::clone(&common.watcher), common.ports);
         let parts = Parts { site, table, identifier, waiting_room, pages, backend, watcher, ports };
         Ok((Gateway::new(Core::new(params, parts)), begun))
     }
+}
+
+/// Begins the recordings of all sites: last of what can fail, and none where it can be seen that one cannot begin, as
+/// what a recording sets aside is not put back.
+pub(super) fn begin_recordings(gateways: &[Arc<Gateway>]) -> Result<(), StartError> {
+    let cores: Vec<_> = gateways.iter().map(|gateway| gateway.core()).collect();
+    let recordings = || cores.iter().filter_map(|core| Some((core, core.params().record.as_ref()?)));
+    for (_, recording) in recordings() {
+        Recorder::check(recording).map_err(StartError::Record)?;
+    }
+    for (core, recording) in recordings() {
+        core.backend().keeper.begin_recording(recording).map_err(StartError::Record)?;
+    }
+    Ok(())
 }
 
 fn declare_routes(params: &Params, keeper: &Gatekeeper, telemetry: &Telemetry) {

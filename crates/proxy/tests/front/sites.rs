@@ -10,8 +10,11 @@ use bytes::Bytes;
 use http::Request;
 use http_body_util::Full;
 use hyper_util::rt::TokioIo;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::SeqCst;
-use suimon_params::{Params, SessionKind, Site, SiteCertificate, SiteMatch};
+use suimon_params::{Params, Recording, SessionKind, Site, SiteCertificate, SiteMatch};
 use suimon_proxy::{LineCommand, Observer, Server};
 
 const SHOP: &str = "shop.example";
@@ -209,4 +212,48 @@ async fn what_is_wrong_with_a_site_is_told_before_anything_is_bound() {
     params.sites = vec![site("tickets", &[TICKETS], &[], wrong)];
     let refused: Vec<_> = Server::check(&params).into_iter().map(|(key, _)| key).collect();
     assert_eq!(refused, ["site[0].waiting_room.template"]);
+}
+
+/// Returns the files in a folder with what is in them.
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    paths.filter(|path| path.is_file()).map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+}
+
+#[tokio::test]
+async fn a_start_that_fails_at_a_later_site_changes_no_file_of_an_earlier_one() {
+    let (_shop, _tickets, mut params) = shop_and_tickets(room).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name);
+    params.waiting_room.state_file = Some(file("room.json"));
+    params.learned_file = Some(file("learned.json"));
+    params.record = Some(Recording { file: file("gate.rec"), bytes_max: Recording::BYTES_MIN });
+    soon(gateway(params.clone()).stop()).await.unwrap();
+    fs::write(file("room.json"), "half of it").unwrap();
+    fs::write(file("learned.json"), "nonsense").unwrap();
+    fs::write(file("tickets.rec"), "not a recording").unwrap();
+    let before = files(folder.path());
+    assert!(before.contains_key(&file("gate.rec")));
+
+    let tickets = params.sites[0].params.clone();
+    // As the site is made, and as it begins.
+    let mut made = tickets.clone();
+    made.waiting_room.state_file = Some(folder.path().to_owned());
+    let recording = Recording { file: file("tickets.rec"), bytes_max: Recording::BYTES_MIN };
+    let begun = Params { record: Some(recording), ..tickets };
+    for (wrong, said) in [(made, "is a directory"), (begun, "not a recording")] {
+        params.sites[0].params = wrong;
+        let why = Server::bind(params.clone()).unwrap_err().to_string();
+        assert!(why.to_lowercase().contains(said), "{why}");
+        assert_eq!(files(folder.path()), before, "{why}");
+    }
+
+    params.sites[0].params.record = None;
+    let gateway = gateway(params);
+    until("what cannot be used is set aside", || {
+        ["room.json.broken", "learned.json.damaged", "gate.rec.000001"].iter().all(|name| file(name).exists())
+    })
+    .await;
+    drop(gateway);
+    assert!(file("room.json.broken").exists(), "a start that has not failed puts nothing back");
 }

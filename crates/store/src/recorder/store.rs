@@ -91,17 +91,26 @@ impl Store {
         self.last + 1
     }
 
+    /// Returns why the segment there is could not be set aside.
+    pub(super) fn check(&self) -> Result<(), RecordError> {
+        let aside = self.segment.map_or(Ok(()), |number| self.free_aside(number).map(drop));
+        aside.map_err(|error| RecordError::Io(self.path.clone(), error))
+    }
+
+    /// Returns the name that a segment is set aside as, which no other file has.
+    fn free_aside(&self, number: u64) -> io::Result<PathBuf> {
+        let aside = aside(&self.path, number);
+        if aside.try_exists()? {
+            let why = format!("{} is in the way", aside.display());
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
+        }
+        Ok(aside)
+    }
+
     /// Sets aside the segment there is, and begins another.
     pub(super) fn begin(&mut self, header: &Header, snapshot: &[u8]) -> io::Result<()> {
         if let Some(number) = self.segment.take() {
-            let aside = aside(&self.path, number);
-            if aside.try_exists()? {
-                return Err(io::Error::new(
-                    io::ErrorKind::AlreadyExists,
-                    format!("{} is in the way", aside.display()),
-                ));
-            }
-            fs::rename(&self.path, aside)?;
+            fs::rename(&self.path, self.free_aside(number)?)?;
         }
         self.file = None;
         self.make_room()?;

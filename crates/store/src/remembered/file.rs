@@ -9,10 +9,10 @@
 //! never writes over what a newer one has learned.
 
 use super::Remembered;
-use crate::whole_file::{self, with_ending};
-use std::fs::{self, File};
+use crate::whole_file::{self, SetAside, with_ending};
+use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const WHAT: &str = "suimon learned";
 const VERSION: u64 = 1;
@@ -30,12 +30,12 @@ pub enum LoadResult {
     Nothing,
     /// What a gateway of the same site has learned.
     Ours(Box<Remembered>),
-    /// A file that cannot be used. It has been moved away.
+    /// A file that cannot be used. It has been moved away, to be kept there once the start has not failed.
     SetAside {
         /// What is wrong, as a sentence.
         why: String,
         /// Where it is now.
-        aside: PathBuf,
+        aside: SetAside,
     },
     /// A file that cannot be used, and cannot be moved either.
     InTheWay {
@@ -88,9 +88,8 @@ pub fn find(path: &Path, nodes: &[String]) -> LoadResult {
         },
         Err(unusable) => unusable,
     };
-    let aside = with_ending(path, ending);
-    match fs::rename(path, &aside) {
-        Ok(()) => LoadResult::SetAside { why, aside },
+    match SetAside::new(path, with_ending(path, ending)) {
+        Ok(aside) => LoadResult::SetAside { why, aside },
         Err(error) => LoadResult::InTheWay { why: format!("{why}, and it cannot be renamed ({error})") },
     }
 }

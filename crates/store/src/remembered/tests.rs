@@ -90,7 +90,9 @@ fn what_cannot_be_used_is_set_aside_and_said() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("learned");
         fs::write(&path, &bytes).unwrap();
-        let LoadResult::SetAside { why, aside } = find(&path, &nodes()) else { panic!("{said}") };
+        let LoadResult::SetAside { why, aside: set_aside } = find(&path, &nodes()) else { panic!("{said}") };
+        let aside = set_aside.now_at().to_owned();
+        set_aside.keep();
         assert!(why.contains(said), "{why}");
         assert_eq!(aside, folder.path().join(format!("learned.{ending}")));
         assert!(KEPT_ASIDE.contains(&ending) && !path.exists() && fs::read(&aside).unwrap() == bytes);
