@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use crate::file_kind::FileKind;
 use crate::found_nodes;
 use crate::serve::admin::Credentials;
-use crate::serve::{logging, state_files};
+use crate::serve::{kubernetes, logging, state_files};
 use crate::summary;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -80,6 +80,11 @@ fn settings(name: &str, text: &str) -> Result<Settings, Faults> {
     settings.proxy.lease.keys_file = state_files::keys_there(&settings.lease_keys);
     if let Err(why) = Credentials::load(&settings) {
         faults.other(why);
+    }
+    for nodes in settings.proxy.all_sites().filter_map(|site| site.nodes.as_ref()) {
+        if let Err(why) = kubernetes::check_build(nodes) {
+            faults.other(why);
+        }
     }
     for (key, error) in Server::check(&settings.proxy) {
         faults.other(format!("{key}: {error}"));

@@ -5,7 +5,7 @@ pub(crate) mod admin;
 mod descriptors;
 mod drain;
 mod given;
-mod kubernetes;
+pub(crate) mod kubernetes;
 pub(crate) mod logging;
 mod notify;
 mod otlp;

@@ -224,3 +224,16 @@ fn a_file_can_come_by_standard_input() {
         assert!(out.contains(said), "{out}");
     }
 }
+
+#[cfg(not(feature = "kubernetes"))]
+#[test]
+fn nodes_that_this_program_cannot_serve_are_refused_as_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "[nodes]\nprovider = \"kubernetes\"\n[nodes.kubernetes]\nservice = \"shop\"\n";
+    let path = file(&folder, "suimon.toml", text);
+    let (checked, served) =
+        (run(&["check", &path]), run(&["serve", "--config", &path, "--listen", "127.0.0.1:0"]));
+    assert_eq!((checked.code, served.code), (Some(2), Some(2)), "{checked:?} {served:?}");
+    let why = served.err.lines().last().unwrap();
+    assert!(why.contains("built without Kubernetes") && checked.out.contains(why), "{checked:?} {served:?}");
+}
