@@ -144,9 +144,9 @@ pub struct Totals {
     pub sessions_active: usize,
     /// Sessions admitted and not known to have ended, the silent ones included.
     pub sessions_remembered: usize,
-    /// Newcomers and requests sent away without a place.
+    /// Newcomers and requests sent away without a position in line.
     pub refused: u64,
-    /// Answers that showed a place in line.
+    /// Answers that showed a position in line.
     pub waiting_pages: u64,
     /// Polls: requests of waiting pages for the status of their place.
     pub polls: u64,
@@ -217,9 +217,9 @@ pub struct KindState {
     /// Reopened sessions: they went on after they were taken for ended, or are from before a
     /// restart.
     pub reopened: u64,
-    /// Newcomers sent away without a place since the start.
+    /// Newcomers sent away without a position in line since the start.
     pub refused: u64,
-    /// Answers that showed a place in line since the start.
+    /// Answers that showed a position in line since the start.
     pub waiting_pages: u64,
     /// Polls of waiting pages since the start.
     pub polls: u64,
@@ -258,9 +258,9 @@ pub struct Rates {
     pub abandoned: f64,
     /// ... and after an error.
     pub failed: f64,
-    /// Newcomers sent away without a place.
+    /// Newcomers sent away without a position in line.
     pub refused: f64,
-    /// Answers that showed a place.
+    /// Answers that showed a position in line.
     pub waiting_pages: f64,
     /// Polls of waiting pages.
     pub polls: f64,
@@ -318,9 +318,9 @@ pub struct RouteState {
     pub failed: u64,
     /// Abandoned by their clients.
     pub abandoned: u64,
-    /// Refused: sent away without a place.
+    /// Refused: sent away without a position in line.
     pub refused: u64,
-    /// Shown a place in line.
+    /// Shown a position in line.
     pub waiting_pages: u64,
     /// Answers by class of status, `1xx` to `5xx`, those of the waiting room left out; classes
     /// never seen are left out.

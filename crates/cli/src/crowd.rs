@@ -168,7 +168,7 @@ fn tell(report: &Report, json: Option<fs::File>) -> Exit {
         && forge.taken + forge.entered > 0
     {
         eprintln!(
-            "edited tickets were believed: {} were taken for a place, {} got in",
+            "edited tickets were believed: {} were taken for a position, {} got in",
             forge.taken, forge.entered
         );
         return Exit::Failed;

@@ -184,5 +184,5 @@ fn edited_tickets_gain_nothing() {
     for edit in ["bit", "number", "signature"] {
         assert!(forge["tickets"][edit].as_u64() > Some(0), "{edit}: {forge:#}");
     }
-    assert!(told.contains("0 got in, 0 were taken for a place: both must be 0"), "{told}");
+    assert!(told.contains("0 got in, 0 were taken for a position: both must be 0"), "{told}");
 }

@@ -8,7 +8,7 @@ mod forge;
 mod report;
 
 pub use farm::FarmReport;
-pub(crate) use farm::{FarmedPlace, Farmer, NextOnFarm};
+pub(crate) use farm::{FarmedPosition, Farmer, NextOnFarm};
 pub(crate) use forge::Forger;
 pub use forge::{Edit, ForgeReport};
 pub(crate) use report::LineBooks;

@@ -122,7 +122,7 @@ fn edited_tickets_are_sent_and_come_to_nothing() {
     let of_forgers = line.waits.iter().filter(|wait| wait.who == Who::Forger).count();
     assert_eq!((of_forgers as u64, line.wait.count), (forge.forgers, line.visitors));
     let table = report.table(100);
-    assert!(table.contains("0 got in, 0 were taken for a place: both must be 0"), "{table}");
+    assert!(table.contains("0 got in, 0 were taken for a position: both must be 0"), "{table}");
     assert!(table.lines().all(|line| line.chars().count() <= 100), "{table}");
 }
 

@@ -26,7 +26,7 @@ together, each with its key, the value seen and what is allowed, and opens no po
 
 On SIGHUP `suimon serve --config FILE` reads the file again, checks it whole, and adopts all of it or
 nothing: what is wrong, or takes a restart, is logged and nothing changes. Nobody loses a connection, a
-session or a place in line by it, and nothing that was learned is forgotten. Settings that say \"takes
+session or a position in line by it, and nothing that was learned is forgotten. Settings that say \"takes
 effect at the next start\" are those that take a restart.
 
 Times are written `\"250ms\"`, `\"30s\"`, `\"5m\"`, `\"1h\"`; sizes as bytes or `\"64KiB\"`, `\"1MiB\"`, `\"1GiB\"`. Faults count repeated

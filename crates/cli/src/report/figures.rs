@@ -47,7 +47,7 @@ pub(super) fn entries(timeline: &Timeline) -> Plot {
 pub(super) fn requests(timeline: &Timeline) -> Plot {
     let rate = |count: fn(&Bin) -> u64| over_time(timeline, &|bin, length| count(bin) as f64 / length);
     over(timeline, "Requests", Axis::new("requests per second").from(0.0))
-        .describe("Requests a second: those that came, were let in, were shown a place in line, were refused, and were abandoned.")
+        .describe("Requests a second: those that came, were let in, were shown a position in line, were refused, and were abandoned.")
         .series(Series::line("came", Hue::Grey, rate(|bin| bin.came)))
         .series(Series::line("let in", Hue::Blue, rate(|bin| bin.let_in)))
         .series(Series::line("waiting page", Hue::Purple, rate(|bin| bin.waiting_pages)))

@@ -161,7 +161,7 @@ fn lead(found: &Found) -> String {
     let began = httpdate::fmt_http_date(UNIX_EPOCH + replay.began);
     let runs = if replay.runs > 1 { format!(" in {} runs", replay.runs) } else { String::new() };
     format!(
-        "{} from {began} on{runs}.{} {} requests came: {} were let in, {} were shown a place in line, {} were refused, and {} were abandoned. \
+        "{} from {began} on{runs}.{} {} requests came: {} were let in, {} were shown a position in line, {} were refused, and {} were abandoned. \
          Requests that were let in had waited, held or queued, for {} at the mean, 95 of 100 of them for no more than {}.",
         span(found.timeline().seconds()),
         lead_of_visitors(&found.timeline().visitors),
@@ -193,7 +193,7 @@ fn drawings(page: &mut String, timeline: &Timeline) -> Result {
     for (title, words, plot) in [
         (
             "People in line",
-            "Those who have a place, or are held at the gate, and sessions under way.",
+            "Those who have a position in line, or are held at the gate, and sessions under way.",
             figures::line(timeline),
         ),
         (

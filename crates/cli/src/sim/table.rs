@@ -37,7 +37,7 @@ pub(super) const COLUMNS: [Column; 9] = [
 
 /// What the columns mean, for first-time readers.
 pub(super) const LEGEND: &str = "goodput: sessions finished, as a share of what could have been; lost: time-outs and errors, \
-     inside a session or at its first page; refused: told when to come again, without a place; waiting pages: shown a place in line. Counts are means of a run.";
+     inside a session or at its first page; refused: told when to come again, without a position in line; waiting pages: shown one. Counts are means of a run.";
 
 /// Returns the tables of all scenarios, and the verdict.
 pub(super) fn tables(answers: &[Answer<'_>]) -> String {

@@ -20,14 +20,14 @@ pub(crate) struct Farmer {
     draws_at: Instant,
     /// Requests for a ticket in a row that were put off.
     put_off: u32,
-    places: Vec<FarmedPlace>,
+    positions: Vec<FarmedPosition>,
     numbers: u32,
     last_number: Instant,
 }
 
 /// A ticket that the farmer waits with.
 #[derive(Debug)]
-pub(crate) struct FarmedPlace {
+pub(crate) struct FarmedPosition {
     pub(crate) jar: Jar,
     pub(crate) waiting: Waiting,
     pub(crate) next: NextInLine,
@@ -39,7 +39,7 @@ pub(crate) enum NextOnFarm {
     /// Get a ticket at this time.
     Draw(Instant),
     /// Do this with one of the tickets.
-    Place(usize, NextInLine),
+    Position(usize, NextInLine),
     /// Leave: there is no ticket to wait with, and none to get.
     Leave,
 }
@@ -53,7 +53,7 @@ impl Farmer {
             to_draw: policy.numbers,
             draws_at: now,
             put_off: 0,
-            places: Vec::new(),
+            positions: Vec::new(),
             numbers: 0,
             last_number: now,
         }
@@ -66,7 +66,7 @@ impl Farmer {
 
     /// Returns whether the farmer would wait with another ticket.
     pub(crate) fn has_room(&self) -> bool {
-        self.places.len() < self.policy.jars as usize
+        self.positions.len() < self.policy.jars as usize
     }
 
     /// Returns whether the farmer has got no ticket but the first.
@@ -75,18 +75,18 @@ impl Farmer {
     }
 
     /// Waits with this ticket, too.
-    pub(crate) fn keep(&mut self, place: FarmedPlace) {
-        self.places.push(place);
+    pub(crate) fn keep(&mut self, position: FarmedPosition) {
+        self.positions.push(position);
     }
 
     /// Returns the kept ticket with this index.
-    pub(crate) fn place(&mut self, index: usize) -> &mut FarmedPlace {
-        &mut self.places[index]
+    pub(crate) fn position(&mut self, index: usize) -> &mut FarmedPosition {
+        &mut self.positions[index]
     }
 
     /// Removes a kept ticket, to enter with.
-    pub(crate) fn take(&mut self, index: usize) -> FarmedPlace {
-        self.places.remove(index)
+    pub(crate) fn take(&mut self, index: usize) -> FarmedPosition {
+        self.positions.remove(index)
     }
 
     /// Notes that the farmer got a ticket.
@@ -116,14 +116,15 @@ impl Farmer {
     /// Returns the earliest next action.
     pub(crate) fn next(&self) -> NextOnFarm {
         let draw = (self.to_draw > 0).then_some((self.draws_at, NextOnFarm::Draw(self.draws_at)));
-        let places = self.places.iter().enumerate();
-        let places = places.map(|(index, place)| (place.next.at(), NextOnFarm::Place(index, place.next)));
-        places.chain(draw).min_by_key(|(at, _)| *at).map_or(NextOnFarm::Leave, |(_, next)| next)
+        let positions = self.positions.iter().enumerate();
+        let positions = positions
+            .map(|(index, position)| (position.next.at(), NextOnFarm::Position(index, position.next)));
+        positions.chain(draw).min_by_key(|(at, _)| *at).map_or(NextOnFarm::Leave, |(_, next)| next)
     }
 
     /// Ends the farming and returns the waits that did not lead to admission.
     pub(crate) fn end(self, now: Instant) -> Vec<LineWait> {
-        self.places.into_iter().map(|place| place.waiting.end(now, false)).collect()
+        self.positions.into_iter().map(|position| position.waiting.end(now, false)).collect()
     }
 }
 
@@ -205,25 +206,25 @@ mod tests {
         Farmer::begin(second(10.0), &policy)
     }
 
-    fn place(next: NextInLine) -> FarmedPlace {
+    fn position(next: NextInLine) -> FarmedPosition {
         let waiting =
             Waiting::begin(second(10.0), String::new(), Who::Farmer, &InLine::default(), &mut Rng::new(1));
-        FarmedPlace { jar: Jar::default(), waiting, next }
+        FarmedPosition { jar: Jar::default(), waiting, next }
     }
 
     #[test]
     fn numbers_are_drawn_one_after_the_other_and_what_comes_first_is_done_first() {
         let mut farmer = farmer(3, 2);
         farmer.drew_number(second(10.0));
-        farmer.keep(place(NextInLine::Poll(second(11.5))));
+        farmer.keep(position(NextInLine::Poll(second(11.5))));
         assert_eq!(farmer.next(), NextOnFarm::Draw(second(11.0)));
         farmer.drew_number(second(11.0));
-        farmer.keep(place(NextInLine::Poll(second(14.0))));
+        farmer.keep(position(NextInLine::Poll(second(14.0))));
         assert!(!farmer.has_room());
-        assert_eq!(farmer.next(), NextOnFarm::Place(0, NextInLine::Poll(second(11.5))));
-        farmer.place(0).next = NextInLine::Poll(second(60.0));
+        assert_eq!(farmer.next(), NextOnFarm::Position(0, NextInLine::Poll(second(11.5))));
+        farmer.position(0).next = NextInLine::Poll(second(60.0));
         farmer.drew_number(second(12.0));
-        assert_eq!(farmer.next(), NextOnFarm::Place(1, NextInLine::Poll(second(14.0))));
+        assert_eq!(farmer.next(), NextOnFarm::Position(1, NextInLine::Poll(second(14.0))));
         assert_eq!(farmer.end(second(20.0)).len(), 2);
     }
 

@@ -42,7 +42,7 @@ impl Report {
             format!("in {} sessions", self.sessions_failed_inside),
         )?;
         row("first-step failures", self.first_step_failures, String::new())?;
-        row("refused", self.refusals, "without a place, with a time to come again".to_owned())?;
+        row("refused", self.refusals, "without a position in line, with a time to come again".to_owned())?;
         if let Some(line) = &self.line {
             let note = format!("shown to those in line, who polled {} times", line.polls);
             row("waiting pages", self.waiting_pages, note)?;
@@ -143,7 +143,7 @@ fn forged(forge: &ForgeReport) -> [(&'static str, String); 3] {
             "forged",
             format!("{sent} tickets by {forgers} (bit {bit}, number {number}, signature {signature})"),
         ),
-        ("", format!("{entered} got in, {taken} were taken for a place: both must be 0")),
+        ("", format!("{entered} got in, {taken} were taken for a position: both must be 0")),
         (
             "",
             format!(

@@ -3,7 +3,7 @@
 
 use super::{POLL_PATIENCE, User};
 use crate::jar::Jar;
-use crate::line::{FarmedPlace, Farmer, NextInLine, NextOnFarm};
+use crate::line::{FarmedPosition, Farmer, NextInLine, NextOnFarm};
 use crate::trouble::Trouble;
 use crate::wire;
 use std::mem::{swap, take};
@@ -12,7 +12,7 @@ use suimon_workload::{InLine, Journey};
 
 /// The result of a request for a ticket.
 enum Drawn {
-    Place,
+    Position,
     LetIn,
     Nothing,
 }
@@ -27,7 +27,7 @@ impl User {
             Farmer::begin(shared.clock.now(), &journey.in_line.farm)
         });
         // The ticket that the farmer arrived with: the first, or one that could not be admitted.
-        self.keep_place(&mut farmer, journey);
+        self.keep_position(&mut farmer, journey);
         loop {
             match farmer.next() {
                 NextOnFarm::Draw(at) => {
@@ -37,26 +37,26 @@ impl User {
                             self.farmer = Some(farmer);
                             return true;
                         }
-                        Drawn::Place => self.keep_place(&mut farmer, journey),
+                        Drawn::Position => self.keep_position(&mut farmer, journey),
                         Drawn::LetIn | Drawn::Nothing => self.jar = Jar::default(),
                     }
                 }
-                NextOnFarm::Place(index, NextInLine::Poll(at)) => {
+                NextOnFarm::Position(index, NextInLine::Poll(at)) => {
                     wire::idle(&mut self.wire, shared.clock.sleep_until(at)).await;
-                    let place = farmer.place(index);
-                    swap(&mut self.jar, &mut place.jar);
+                    let position = farmer.position(index);
+                    swap(&mut self.jar, &mut position.jar);
                     let answer = self.poll(&journey.steps[step], None).await;
-                    swap(&mut self.jar, &mut place.jar);
-                    place.next = place.waiting.answered(shared.clock.now(), answer.as_ref());
+                    swap(&mut self.jar, &mut position.jar);
+                    position.next = position.waiting.answered(shared.clock.now(), answer.as_ref());
                 }
-                NextOnFarm::Place(index, NextInLine::Enter(at)) => {
+                NextOnFarm::Position(index, NextInLine::Enter(at)) => {
                     wire::idle(&mut self.wire, shared.clock.sleep_until(at)).await;
-                    let place = farmer.take(index);
-                    (self.jar, self.waiting) = (place.jar, Some(place.waiting));
+                    let position = farmer.take(index);
+                    (self.jar, self.waiting) = (position.jar, Some(position.waiting));
                     self.farmer = Some(farmer);
                     return true;
                 }
-                NextOnFarm::Place(_, NextInLine::GiveUp(at)) => {
+                NextOnFarm::Position(_, NextInLine::GiveUp(at)) => {
                     wire::idle(&mut self.wire, shared.clock.sleep_until(at)).await;
                     self.farmer = Some(farmer);
                     return false;
@@ -75,7 +75,7 @@ impl User {
         let answered = self.ask(&journey.steps[step], shared.clock.now(), Some(POLL_PATIENCE)).await;
         let now = shared.clock.now();
         match answered {
-            Err((Trouble::InLine, _)) => return Drawn::Place,
+            Err((Trouble::InLine, _)) => return Drawn::Position,
             Ok(()) => {
                 farmer.drew(now);
                 shared.books.borrow_mut().line.farm.let_in_at_once += 1;
@@ -93,7 +93,7 @@ impl User {
     }
 
     /// Keeps the ticket in the jar for waiting, or discards it. Leaves the jar empty.
-    fn keep_place(&mut self, farmer: &mut Farmer, journey: &Journey) {
+    fn keep_position(&mut self, farmer: &mut Farmer, journey: &Journey) {
         let now = self.shared.clock.now();
         let mut waiting = match self.waiting.take() {
             Some(waiting) => waiting,
@@ -110,6 +110,6 @@ impl User {
             }
         };
         let next = waiting.first(now, &mut self.rng);
-        farmer.keep(FarmedPlace { jar: take(&mut self.jar), waiting, next });
+        farmer.keep(FarmedPosition { jar: take(&mut self.jar), waiting, next });
     }
 }
