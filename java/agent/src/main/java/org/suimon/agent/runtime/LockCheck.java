@@ -13,13 +13,19 @@ import java.util.concurrent.atomic.AtomicLong;
  * application.
  *
  * <p>Monitors: the JVM is asked, which stops all threads for an instant. So it is asked only when a
- * pause is due, and in all for a fiftieth of the time at most. Locks of {@code java.util.concurrent}:
+ * pause is due, and in all for a twentieth of the time at most. Locks of {@code java.util.concurrent}:
  * {@link HeldLocks}; only for threads that were there before the agent the JVM is asked, once, as it
  * walks the heap for that.
  */
 final class LockCheck {
-    /** Time between two questions ÷ what the last one took. */
-    static final long GAP = 50;
+    /** Time between two questions ÷ what one takes. */
+    private static final long GAP = 20;
+    /** What one takes until that is known, in nanoseconds. */
+    private static final long TAKES = 100_000;
+    /** What one takes is the least of those before, which grows by a quarter with each: one alone says little. */
+    private static final double GROWS = 1.25;
+    /** The same for walks through the heap, which are rare. */
+    private static final long WALK_TAKES = 10_000_000;
 
     /** The virtual threads' class; null before Java 19. */
     private static final Class<?> VIRTUAL = virtual();
@@ -30,8 +36,8 @@ final class LockCheck {
     private final boolean pausesVirtualThreads;
     /** Threads with ids up to this one were there before locks were watched. */
     private volatile long oldIds = Long.MAX_VALUE;
-    private final AtomicLong mayAskAt = new AtomicLong(System.nanoTime());
-    private final AtomicLong mayWalkAt = new AtomicLong(System.nanoTime());
+    private final Turn asks = new Turn(TAKES);
+    private final Turn walks = new Turn(WALK_TAKES);
 
     LockCheck(List<String> neverIn, List<String> requestsBeginAt, boolean pausesVirtualThreads) {
         this.neverIn = neverIn;
@@ -63,20 +69,20 @@ final class LockCheck {
         if (!isKnown) {
             return walk(thread, state, began);
         }
-        if (!mayStart(mayAskAt, began)) {
+        if (!asks.begin(began)) {
             return Verdict.TOO_SOON;
         }
         ThreadInfo info = info(thread, false);
-        mayAskAt.set(gapAfter(began));
+        asks.end(began, System.nanoTime());
         return info == null ? Verdict.UNKNOWN : monitors(info);
     }
 
     private Verdict walk(Thread thread, ThreadState state, long began) {
-        if (!mayStart(mayWalkAt, began)) {
+        if (!walks.begin(began)) {
             return Verdict.TOO_SOON;
         }
         ThreadInfo info = info(thread, true);
-        mayWalkAt.set(gapAfter(began));
+        walks.end(began, System.nanoTime());
         if (info == null) {
             return Verdict.UNKNOWN;
         }
@@ -93,15 +99,27 @@ final class LockCheck {
         return jvm.getThreadInfo(new long[] {idOf(thread)}, true, withSynchronizers)[0];
     }
 
-    /** One at a time: until the question is answered nobody else may ask. */
-    private static boolean mayStart(AtomicLong mayAt, long now) {
-        long at = mayAt.get();
-        return now - at >= 0 && mayAt.compareAndSet(at, now + 1_000_000_000L);
-    }
+    /** Lets one thread ask at a time, and the next one only after a while. */
+    static final class Turn {
+        private static final long LOST = 1_000_000_000L;
 
-    private static long gapAfter(long began) {
-        long now = System.nanoTime();
-        return now + GAP * (now - began);
+        private final AtomicLong mayAt = new AtomicLong(Long.MIN_VALUE);
+        // Written by whoever has the turn.
+        private volatile long takes;
+
+        Turn(long takes) {
+            this.takes = takes;
+        }
+
+        boolean begin(long now) {
+            long at = mayAt.get();
+            return (at == Long.MIN_VALUE || now - at >= 0) && mayAt.compareAndSet(at, now + LOST);
+        }
+
+        void end(long began, long now) {
+            takes = Math.min((long) (takes * GROWS), Math.max(now - began, 1_000));
+            mayAt.set(now + GAP * takes);
+        }
     }
 
     private Verdict monitors(ThreadInfo info) {

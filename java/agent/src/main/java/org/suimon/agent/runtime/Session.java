@@ -146,7 +146,7 @@ public final class Session {
         }
         Verdict verdict = locks.ask(here);
         if (verdict != Verdict.FREE) {
-            if (here.putOff != verdict) {
+            if (here.putOff != verdict && (here.putOff == null || verdict != Verdict.TOO_SOON)) {
                 here.putOff = verdict;
                 counts.postponed(verdict);
             }

@@ -64,7 +64,7 @@ public final class Agent {
         }
         File file = new File(Agent.class.getProtectionDomain().getCodeSource().getLocation().toURI());
         // Before that, so that it is of the same loader as this class.
-        loader = new AgentLoader(file);
+        loader = new AgentLoader(file, ClassLoader.getPlatformClassLoader());
         if (!isOnBootPath) {
             // Every class of the application is to find what woven code calls.
             jvm.appendToBootstrapClassLoaderSearch(new JarFile(file));

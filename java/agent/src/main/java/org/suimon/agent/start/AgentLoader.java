@@ -7,8 +7,7 @@ import java.util.jar.JarFile;
 import java.util.zip.ZipEntry;
 
 /**
- * Loads what weaves, so that it can be unloaded when the agent is detached. Classes of that package
- * are its own, whoever else could load them.
+ * Loads what weaves, so that it can be unloaded when the agent is detached.
  */
 final class AgentLoader extends ClassLoader {
     static {
@@ -16,11 +15,13 @@ final class AgentLoader extends ClassLoader {
     }
 
     private static final String OWN = "org.suimon.agent.weaver.";
+    /** Where they lie in the jar: no other loader finds them there. */
+    private static final String FOLDER = "weaver/";
 
     private final JarFile jar;
 
-    AgentLoader(File file) throws IOException {
-        super("suimon-agent", ClassLoader.getPlatformClassLoader());
+    AgentLoader(File file, ClassLoader parent) throws IOException {
+        super("suimon-agent", parent);
         jar = new JarFile(file);
     }
 
@@ -37,7 +38,7 @@ final class AgentLoader extends ClassLoader {
 
     @Override
     protected Class<?> findClass(String name) throws ClassNotFoundException {
-        ZipEntry entry = jar.getEntry(name.replace('.', '/') + ".class");
+        ZipEntry entry = jar.getEntry(FOLDER + name.replace('.', '/') + ".class");
         if (entry == null) {
             throw new ClassNotFoundException(name);
         }

@@ -9,7 +9,7 @@ import java.net.URISyntaxException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
-import org.suimon.agent.weaver.Options;
+import java.util.function.UnaryOperator;
 
 /** {@code java -jar suimon-agent.jar}: attaches to a running JVM, asks it, detaches. */
 public final class Command {
@@ -43,14 +43,24 @@ public final class Command {
         };
     }
 
-    private static boolean check(String said) {
+    private static boolean check(String options) {
         try {
-            System.out.println("ok: " + Options.read(said).summary());
-            return true;
-        } catch (Options.FaultsException wrong) {
-            System.err.println(wrong.getMessage());
+            AgentLoader loader = new AgentLoader(jar().toFile(), Command.class.getClassLoader());
+            @SuppressWarnings("unchecked")
+            UnaryOperator<String> check = (UnaryOperator<String>)
+                    loader.loadClass("org.suimon.agent.weaver.Check").getConstructor().newInstance();
+            String said = check.apply(options);
+            boolean isRight = said.startsWith("ok: ");
+            (isRight ? System.out : System.err).println(said);
+            return isRight;
+        } catch (ReflectiveOperationException | IOException | URISyntaxException broken) {
+            System.err.println("this jar is broken: " + broken);
             return false;
         }
+    }
+
+    private static Path jar() throws URISyntaxException {
+        return Path.of(Command.class.getProtectionDomain().getCodeSource().getLocation().toURI());
     }
 
     /** The other JVM has another working directory. */
@@ -61,10 +71,9 @@ public final class Command {
 
     private static int load(String pid, String words) {
         try {
-            Path jar = Path.of(Command.class.getProtectionDomain().getCodeSource().getLocation().toURI());
             VirtualMachine other = VirtualMachine.attach(pid);
             try {
-                other.loadAgent(jar.toString(), words);
+                other.loadAgent(jar().toString(), words);
                 String said = other.getSystemProperties().getProperty(Agent.SAID, "nothing was said");
                 System.out.println(said);
                 return said.matches("(?s)(refused|fault|not attached).*") ? 1 : 0;

@@ -1,0 +1,92 @@
+package org.suimon.agent.live;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.File;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** Real Tomcats, one of each servlet API, that are told how long to pause by requests. */
+class TomcatIT {
+    private static final String OPTIONS = "methods=org.suimon.woven.Work.run@loop;header=true";
+
+    @TempDir
+    Path folder;
+
+    private final HttpClient client = HttpClient.newHttpClient();
+
+    static Stream<Arguments> homesAndServlets() {
+        String tomcat = Arrays.stream(System.getProperty("java.class.path").split(File.pathSeparator))
+                .filter(path -> path.contains("tomcat")).collect(Collectors.joining(File.pathSeparator));
+        String tomcat9 = Path.of("target/tomcat9").toAbsolutePath() + File.separator + "*";
+        return Jvm.homes().flatMap(home -> Stream.of(Arguments.of(home, "org.suimon.woven.JakartaJob", tomcat),
+                Arguments.of(home, "org.suimon.woven.JavaxJob", tomcat9)));
+    }
+
+    private double get(int port, String how, String... headers) throws Exception {
+        HttpRequest.Builder request = HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + port + "/job?how=" + how));
+        if (headers.length > 0) {
+            request.headers(headers);
+        }
+        HttpResponse<String> response = client.send(request.build(), HttpResponse.BodyHandlers.ofString());
+        assertEquals(200, response.statusCode(), response.body());
+        return Double.parseDouble(response.body().strip());
+    }
+
+    @ParameterizedTest
+    @MethodSource("homesAndServlets")
+    void aRequestTellsItsOwnJobAndNoOther(Path home, String servlet, String tomcat) throws Exception {
+        Files.createDirectories(folder.resolve("base"));
+        List<String> flags = List.of("-javaagent:" + Jvm.AGENT + "=" + OPTIONS);
+        try (Jvm jvm = Jvm.start(home, flags, Jvm.TEST_CLASSES + File.pathSeparator + tomcat, "org.suimon.woven.Server", servlet,
+                folder.resolve("base").toString())) {
+            int port = Integer.parseInt(jvm.line().replace("listening ", ""));
+            get(port, "plain", "Suimon-Pause", "1");
+            assertEquals(2, get(port, "plain", "Suimon-Pause", "2"), 0.3);
+            assertEquals(0.5, get(port, "plain", "suimon-pause", "0.5"), 0.15);
+            assertTrue(get(port, "plain") < 0.15, "told nothing");
+            assertEquals(1, get(port, "told"), 0.15, "told by the application");
+            assertTrue(get(port, "plain") < 0.15, "and not the next request");
+            assertTrue(get(port, "synchronized", "Suimon-Pause", "2") < 0.15);
+            assertTrue(get(port, "locked", "Suimon-Pause", "2") < 0.15);
+            for (String nonsense : new String[] {"-1", "NaN", "two", "1e99", "", "0"}) {
+                assertTrue(get(port, "plain", "Suimon-Pause", nonsense) < 0.15, nonsense);
+            }
+            String status = Jvm.command(home, "status", jvm.pid());
+            assertTrue(status.contains("accept ") && status.contains(" in 14"), status);
+            assertTrue(status.contains("lock=1") && status.contains("monitor=1"), status);
+            assertEquals("0 detached: 3 classes are as before", Jvm.command(home, "detach", jvm.pid()));
+            assertTrue(get(port, "plain", "Suimon-Pause", "2") < 0.15);
+        }
+    }
+
+    /** Attached while it serves: its threads are older than the agent. */
+    @ParameterizedTest
+    @MethodSource("homesAndServlets")
+    void aServerThatRunsIsAttachedTo(Path home, String servlet, String tomcat) throws Exception {
+        Files.createDirectories(folder.resolve("base"));
+        try (Jvm jvm = Jvm.start(home, List.of(), Jvm.TEST_CLASSES + File.pathSeparator + tomcat, "org.suimon.woven.Server", servlet,
+                folder.resolve("base").toString())) {
+            int port = Integer.parseInt(jvm.line().replace("listening ", ""));
+            assertTrue(get(port, "plain", "Suimon-Pause", "2") < 0.15);
+            String said = Jvm.command(home, "attach", jvm.pid(), OPTIONS);
+            assertTrue(said.startsWith("0 ") && said.contains("HttpServlet") && said.contains("CoyoteAdapter"), said);
+            get(port, "plain", "Suimon-Pause", "1");
+            assertEquals(2, get(port, "plain", "Suimon-Pause", "2"), 0.3);
+            assertTrue(get(port, "locked", "Suimon-Pause", "2") < 0.15);
+        }
+    }
+}
