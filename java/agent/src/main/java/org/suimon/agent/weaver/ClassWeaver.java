@@ -4,6 +4,8 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
 import org.objectweb.asm.ClassReader;
 import org.objectweb.asm.ClassVisitor;
 import org.objectweb.asm.ClassWriter;
@@ -35,7 +37,7 @@ final class ClassWeaver {
     }
 
     private final Map<String, List<Target>> declared = new LinkedHashMap<>();
-    private final Map<String, String> requests = new LinkedHashMap<>();
+    private final Map<String, Set<String>> requests = new LinkedHashMap<>();
     private final boolean readsHeader;
     private final List<MethodCounts> counts = new ArrayList<>();
 
@@ -48,7 +50,7 @@ final class ClassWeaver {
         });
         for (String name : options.requestsBeginAt()) {
             int dot = name.lastIndexOf('.');
-            requests.put(internal(name.substring(0, dot)), name.substring(dot + 1));
+            requests.computeIfAbsent(internal(name.substring(0, dot)), none -> new TreeSet<>()).add(name.substring(dot + 1));
         }
         readsHeader = options.header();
     }
@@ -99,7 +101,7 @@ final class ClassWeaver {
             woven.add(-1);
             made = MethodWeaver.ofService(made, api, HEADER);
         }
-        if (method.equals(requests.get(name))) {
+        if (requests.getOrDefault(name, Set.of()).contains(method)) {
             woven.add(-1);
             made = MethodWeaver.ofRequest(made);
         }

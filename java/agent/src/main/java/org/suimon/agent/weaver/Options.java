@@ -112,7 +112,8 @@ public record Options(
             boolean header = flag("header");
             List<String> neverIn = patterns("never_in", STARRED, "class.method, or a beginning of that and *", List.of());
             List<String> begin = patterns("requests_begin_at", PLAIN, "class.method",
-                    List.of("org.apache.catalina.connector.CoyoteAdapter.service"));
+                    List.of("org.apache.catalina.connector.CoyoteAdapter.service",
+                            "org.apache.catalina.connector.CoyoteAdapter.asyncDispatch"));
             boolean virtual = flag("virtual_threads");
             long least = time("pause_least", 10 * MILLI, MILLI, 1_000 * MILLI, "from 1ms to 1s");
             long most = time("pause_max", 1_000 * MILLI, MILLI, 60_000 * MILLI, "from 1ms to 1m");

@@ -38,26 +38,26 @@ class AttachIT {
             SortedMap<String, String> lock = jvm.methods(folder, LOCK);
             assertEquals(file, jvm.methods(folder, WORK));
             String threads = jvm.ask("threads");
-            assertTrue(Double.parseDouble(jvm.ask("ratio loop 200")) < 0.1);
+            jvm.comesToNone("ratio loop 200");
             for (int time = 0; time < 3; time++) {
                 assertEquals("0 ok: 2 methods, ratio 2.0\nattached: 2 methods, ratio 2.0; woven: org.suimon.woven.Work",
                         Jvm.command(home, "attach", jvm.pid(), OPTIONS).replace(System.lineSeparator(), "\n"));
                 jvm.ask("ratio loop 50");
-                assertEquals(2, Double.parseDouble(jvm.ask("ratio loop 400")), 0.3);
-                assertEquals(2, Double.parseDouble(jvm.ask("ratio exit 400")), 0.3);
+                jvm.comesTo(2, "ratio loop 400");
+                jvm.comesTo(2, "ratio exit 400");
                 assertNotEquals(file, jvm.methods(folder, WORK));
                 assertNotEquals(lock, jvm.methods(folder, LOCK));
                 assertTrue(jvm.ask("classes").matches("weaver=[1-9][0-9]* loaders=[1-9].*"), jvm.ask("classes"));
-                assertTrue(jvm.ask("bean").contains("Work.run woven=true calls=2 "), jvm.ask("bean"));
+                assertTrue(jvm.ask("bean").contains("Work.run woven=true calls="), jvm.ask("bean"));
                 String status = Jvm.command(home, "status", jvm.pid());
-                assertTrue(status.startsWith("0 ratio 2.0") && status.contains("org.suimon.woven.Work.run: calls 2, job "), status);
+                assertTrue(status.startsWith("0 ratio 2.0") && status.contains("org.suimon.woven.Work.run: calls "), status);
                 assertTrue(Jvm.command(home, "attach", jvm.pid(), OPTIONS).endsWith("refused: already attached; detach first"));
 
                 assertEquals("0 detached: 1 class is as before", Jvm.command(home, "detach", jvm.pid()));
                 assertEquals(file, jvm.methods(folder, WORK), "what is woven out is the file's");
                 assertEquals(lock, jvm.methods(folder, LOCK));
-                assertTrue(Double.parseDouble(jvm.ask("ratio loop 200")) < 0.1);
-                assertTrue(Double.parseDouble(jvm.ask("ratio exit 200")) < 0.1);
+                jvm.comesToNone("ratio loop 200");
+                jvm.comesToNone("ratio exit 200");
                 assertEquals("none", jvm.ask("bean"));
                 assertEquals(threads, jvm.ask("threads"));
                 awaitUnloaded(jvm);

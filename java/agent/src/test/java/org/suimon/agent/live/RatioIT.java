@@ -25,9 +25,8 @@ class RatioIT {
             // What is done once: the first job shows the bean, and the main thread is older than the agent.
             jvm.ask("ratio loop 50");
             for (String how : new String[] {"loop", "exit", "entry", "thrown", "threads"}) {
-                double came = Double.parseDouble(jvm.ask("ratio " + how + " " + (how.equals("threads") ? 1000 : 500)));
+                double came = jvm.comesTo(ratio, "ratio " + how + " " + (how.equals("threads") ? 1000 : 500));
                 System.out.printf("%s, ratio %s, %s: %.3f%n", home.getFileName(), ratio, how, came);
-                assertEquals(ratio, came, 0.15 * ratio, how);
             }
         }
     }
@@ -36,19 +35,19 @@ class RatioIT {
     @MethodSource("org.suimon.agent.live.Jvm#homes")
     void whatTheApplicationTellsHoldsAtOnce(Path home) throws Exception {
         try (Jvm jvm = Jvm.subject(home, METHODS)) {
-            assertTrue(Double.parseDouble(jvm.ask("ratio loop 100")) < 0.1, "idle until told");
+            jvm.comesToNone("ratio loop 100");
             assertEquals("none", jvm.ask("bean"), "idle: not even counted");
             assertEquals("false", jvm.ask("tell-all -1"));
             assertEquals("false", jvm.ask("tell-all NaN"));
             assertEquals("true", jvm.ask("tell-all 1"));
             jvm.ask("ratio loop 50");
-            assertEquals(1, Double.parseDouble(jvm.ask("ratio loop 400")), 0.15);
+            jvm.comesTo(1, "ratio loop 400");
             assertEquals("true", jvm.ask("tell 3"));
-            assertEquals(3, Double.parseDouble(jvm.ask("ratio loop 400")), 0.45, "the thread's own goes first");
-            assertEquals(1, Double.parseDouble(jvm.ask("ratio threads 1000")), 0.15, "other threads have that of all");
+            jvm.comesTo(3, "ratio loop 400"); // the thread's own goes first
+            jvm.comesTo(1, "ratio threads 1000"); // other threads have that of all
             assertEquals("forgot", jvm.ask("forget"));
             assertEquals("true", jvm.ask("tell-all 0"));
-            assertTrue(Double.parseDouble(jvm.ask("ratio loop 200")) < 0.1);
+            jvm.comesToNone("ratio loop 200");
         }
     }
 

@@ -1,0 +1,101 @@
+package org.suimon.bench;
+
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.ReentrantLock;
+import org.openjdk.jmh.annotations.Benchmark;
+import org.openjdk.jmh.annotations.BenchmarkMode;
+import org.openjdk.jmh.annotations.CompilerControl;
+import org.openjdk.jmh.annotations.Mode;
+import org.openjdk.jmh.annotations.OutputTimeUnit;
+import org.openjdk.jmh.annotations.Scope;
+import org.openjdk.jmh.annotations.State;
+import org.openjdk.jmh.results.RunResult;
+import org.openjdk.jmh.runner.Runner;
+import org.openjdk.jmh.runner.RunnerException;
+import org.openjdk.jmh.runner.options.OptionsBuilder;
+import org.openjdk.jmh.runner.options.TimeValue;
+
+/** What a woven method costs: a call that does next to nothing, a turn of a loop, a lock that nobody else wants. */
+@State(Scope.Benchmark)
+@BenchmarkMode(Mode.AverageTime)
+@OutputTimeUnit(TimeUnit.NANOSECONDS)
+public class Cost {
+    private static final int TURNS = 1_000;
+    private static final String METHODS = "methods=org.suimon.bench.Cost.call@exit,org.suimon.bench.Cost.turns@loop";
+
+    private final ReentrantLock lock = new ReentrantLock();
+    private int number;
+
+    /** Measures all of it: the first argument is the agent's jar, the second says "quick" or nothing. */
+    public static void main(String[] arguments) throws RunnerException {
+        boolean isQuick = arguments.length > 1 && arguments[1].equals("quick");
+        Map<String, List<String>> setups = new LinkedHashMap<>();
+        String agent = "-javaagent:" + arguments[0] + "=";
+        setups.put("without the agent", List.of());
+        setups.put("nothing declared", List.of(agent));
+        setups.put("woven, idle", List.of(agent + METHODS));
+        setups.put("woven, ratio 0", List.of(agent + METHODS + ";ratio=0"));
+        List<String> lines = new ArrayList<>();
+        for (Map.Entry<String, List<String>> setup : setups.entrySet()) {
+            Collection<RunResult> results = new Runner(new OptionsBuilder().include(Cost.class.getName() + ".*")
+                    .jvmArgs(setup.getValue().toArray(new String[0])).forks(isQuick ? 1 : 3)
+                    .warmupIterations(3).warmupTime(TimeValue.milliseconds(isQuick ? 200 : 1000))
+                    .measurementIterations(isQuick ? 2 : 5).measurementTime(TimeValue.milliseconds(isQuick ? 200 : 1000))
+                    .build()).run();
+            StringBuilder line = new StringBuilder(String.format(Locale.ROOT, "%-18s", setup.getKey()));
+            for (RunResult result : results) {
+                boolean isTurn = result.getParams().getBenchmark().endsWith("turn");
+                double per = isTurn ? TURNS : 1;
+                line.append(String.format(Locale.ROOT, "  %s %.2f ± %.2f ns",
+                        result.getPrimaryResult().getLabel(), result.getPrimaryResult().getScore() / per,
+                        result.getPrimaryResult().getScoreError() / per));
+            }
+            lines.add(line.toString());
+        }
+        System.out.println();
+        lines.forEach(System.out::println);
+    }
+
+    /** One call. */
+    @Benchmark
+    public int callOnce() {
+        return call(number);
+    }
+
+    /** A thousand turns. */
+    @Benchmark
+    public int turn() {
+        return turns(number);
+    }
+
+    /** Takes a lock and gives it back. */
+    @Benchmark
+    public int lock() {
+        lock.lock();
+        try {
+            return number++;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    @CompilerControl(CompilerControl.Mode.DONT_INLINE)
+    private int call(int of) {
+        return of + 1;
+    }
+
+    @CompilerControl(CompilerControl.Mode.DONT_INLINE)
+    private int turns(int from) {
+        int all = from;
+        for (int i = 0; i < TURNS; i++) {
+            all = all * 31 + i ^ all >>> 7;
+        }
+        return all;
+    }
+}
