@@ -72,7 +72,8 @@ public record Options(
     /** Returns what they come to, in a few words. */
     public String summary() {
         String jobs = methods.size() + (methods.size() == 1 ? " method" : " methods");
-        return jobs + ", " + (Double.isNaN(ratio) ? "idle until a ratio is told" : "ratio " + ratio);
+        String unless = header ? "ratio told by requests" : "idle until a ratio is told";
+        return jobs + ", " + (Double.isNaN(ratio) ? unless : "ratio " + ratio);
     }
 
     private static Map<String, RawOptions.Value> raw(String said) throws FaultsException, RawOptions.SyntaxException {
