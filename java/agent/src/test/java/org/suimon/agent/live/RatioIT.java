@@ -57,7 +57,7 @@ class RatioIT {
         try (Jvm jvm = Jvm.subject(home, METHODS + ";ratio=100;pause_max=50ms;pause_total_max=200ms")) {
             jvm.ask("ratio loop 50");
             double came = Double.parseDouble(jvm.ask("ratio loop 400"));
-            assertEquals(0.5, came, 0.2, "200 ms in all for a job of 400");
+            assertTrue(came > 0.05 && came < 1, "200 ms in all at most for a job of 400, not a hundred times as long: " + came);
             String bean = jvm.ask("bean");
             assertTrue(bean.contains("org.suimon.woven.Work.run woven=true calls=3 "), bean);
             assertTrue(bean.contains("distribution=3"), bean);
