@@ -125,7 +125,7 @@ pub struct KindParams {
     /// How long its visitors wait for one answer, if declared; else learned.
     pub patience: Option<Duration>,
     /// The longest a newcomer is held waiting before being refused instead; `None`: 0.7 of the
-    /// patience, at most 10 s; 0.4 of what was learned where most of those held leave within 3 s.
+    /// patience, at most 10 s.
     pub hold: Option<Duration>,
     /// Whether newcomers are ever held back.
     pub mode: KindMode,
