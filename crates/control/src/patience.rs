@@ -275,9 +275,8 @@ impl Patience {
         self.learned
     }
 
-    /// Returns which part of the clients that wait would still be there at this age, if none were answered, by those
-    /// that ended up to the last conclusion, and those that were folded in as still waiting after it; `None` where too
-    /// few are known to have waited so long, and too few left before.
+    /// Returns which part of the clients that wait would still be there at this age, if none were answered, by
+    /// those that have ended; `None` where too few are known to have waited so long, and too few left before.
     pub fn survival(&self, age: f64) -> Option<f64> {
         self.learned?;
         let curve = self.curve();

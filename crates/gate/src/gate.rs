@@ -728,7 +728,8 @@ impl Gate {
 
     fn learn_patience(&mut self, request: &Request, now: Instant, left: bool) {
         if let Some(kind) = request.kind() {
-            self.kinds[kind.index()].learn_patience(request, now.secs_since(request.arrived), left);
+            let visitor = request.visitor().map(|SessionId(id)| id);
+            self.kinds[kind.index()].learn_patience(visitor, now.secs_since(request.arrived), left);
         }
     }
 

@@ -1,18 +1,14 @@
 //! One kind of session at the gate: its line, its law, its visitors' patience.
 
 use crate::api::{GateState, KindMode, KindParams, KindView, SessionEnds};
-use crate::haste::Haste;
 use crate::held::{HeldNewcomers, Key};
 use crate::knowledge::RecalledPatience;
-use crate::requests::Request;
 use crate::rush::{CLOSE_SHARE, Rush};
 use suimon_control::{AdmissionInputs, Patience, RateMeter, SessionLaw, SessionLawKind};
 use suimon_line::{Lane, Line, Position, PositionStatus};
 use suimon_model::persist::{Broken, Persist, Reader, Unsavable, Writer};
 use suimon_model::real::pow;
-use suimon_model::{
-    Duration, Instant, KindId, Quantity, Reason, Record, SessionId, Signals, Subject, seconds,
-};
+use suimon_model::{Duration, Instant, KindId, Quantity, Reason, Record, Signals, Subject, seconds};
 use suimon_sharing::KindPart;
 
 /// A newcomer is held for at most this share of the patience, where nothing is declared, ...
@@ -38,6 +34,10 @@ const COLD_TIMES: f64 = 2.0;
 /// Least patience that is used unless a shorter one was declared, seconds: clients that leave
 /// earlier have clicked on, or are not visitors.
 pub(crate) const PATIENCE_MIN: f64 = 3.0;
+/// Where fewer than this share of those who wait would stay for so long, newcomers are held for this share of the
+/// patience that was learned, however short it is.
+const HASTY_STAY: f64 = 0.5;
+const HASTY_HOLD_SHARE: f64 = 0.4;
 /// Lines shorter than this are not judged: the rate of a handful is noise.
 const LINE_MIN: usize = 4;
 /// For this many seconds after the first newcomer, others are held and not sent to the line,
@@ -67,7 +67,6 @@ pub(crate) struct KindGate {
     /// When the head of the line may begin if nothing else happens.
     pub(crate) next: Option<Instant>,
     pub(crate) learner: Patience,
-    pub(crate) haste: Haste,
     /// The patience of another run's visitors.
     pub(crate) recalled: Option<RecalledPatience>,
     assumed: f64,
@@ -114,7 +113,6 @@ impl KindGate {
             arrivals: 0,
             next: None,
             learner: Patience::default(),
-            haste: Haste::default(),
             recalled: None,
             assumed: assumed.as_secs_f64(),
             admitted: 0,
@@ -191,7 +189,6 @@ impl KindGate {
             has_waiters,
             next,
             learner,
-            haste,
             recalled,
             assumed,
             admitted,
@@ -216,7 +213,6 @@ impl KindGate {
         has_waiters.save(out);
         next.save(out);
         learner.save(out);
-        haste.save(out);
         recalled.save(out);
         assumed.save(out);
         admitted.save(out);
@@ -244,7 +240,6 @@ impl KindGate {
             has_waiters: Persist::load(from)?,
             next: Persist::load(from)?,
             learner: Persist::load(from)?,
-            haste: Persist::load(from)?,
             recalled: Persist::load(from)?,
             assumed: Persist::load(from)?,
             admitted: Persist::load(from)?,
@@ -319,36 +314,11 @@ impl KindGate {
         self.line.as_ref().is_some_and(|line| line.gathers(now, key))
     }
 
-    /// Takes note of a `request` that was `age` seconds old when it ended; `left`: its client went away.
-    pub(crate) fn learn_patience(&mut self, request: &Request, age: f64, left: bool) {
-        let visitor = request.visitor().map(|SessionId(id)| id);
+    /// Takes note of a request of `visitor`, if it is known, that was `age` seconds old when it
+    /// ended; `left`: its client went away.
+    pub(crate) fn learn_patience(&mut self, visitor: Option<u64>, age: f64, left: bool) {
         self.learner.fold_of(visitor, age, left);
-        if request.shows_haste() {
-            self.haste.fold(visitor, age, left);
-        }
         self.recalled.take_if(|recalled| !recalled.is_believed_after(age, left));
-    }
-
-    /// Takes note, just before `refresh_patience`, of a `request` whose client still waits.
-    pub(crate) fn note_waiting(&mut self, now: Instant, request: &Request) {
-        let age = now.secs_since(request.arrived);
-        if self.learner.asks_who_waits(now) {
-            self.learner.fold_waiting(age);
-        }
-        if request.shows_haste() && self.haste.asks_who_waits(now) {
-            self.haste.fold_waiting(age);
-        }
-    }
-
-    /// Returns whether [`KindGate::note_waiting`] is to be told of all whose clients still wait.
-    pub(crate) fn asks_who_waits(&self, now: Instant) -> bool {
-        self.learner.asks_who_waits(now) || self.haste.asks_who_waits(now)
-    }
-
-    /// Concludes from those whose requests have ended how long visitors wait.
-    pub(crate) fn refresh_patience(&mut self, now: Instant) {
-        self.learner.refresh(now);
-        self.haste.refresh(now, PATIENCE_MIN);
     }
 
     /// Returns seconds a visitor waits for one answer: declared, learned, recalled or assumed.
@@ -371,9 +341,17 @@ impl KindGate {
     /// Returns the longest a newcomer is held, seconds.
     pub(crate) fn hold(&self) -> f64 {
         let longest = if self.line.is_some() { HOLD_MAX_IN_LINE } else { HOLD_MAX };
-        let soon = self.haste.hold().filter(|_| self.params.patience.is_none());
-        let hold = soon.unwrap_or(HOLD_SHARE * self.patience());
+        let hold = self.hold_of_the_hasty().unwrap_or(HOLD_SHARE * self.patience());
         self.params.hold.map_or(hold.min(longest), |hold| hold.as_secs_f64())
+    }
+
+    /// Returns the longest a newcomer is held where most of those who wait have left before the least patience
+    /// that is otherwise believed. Clients that try again keep as many there as wait so long: held for
+    /// longer, each would be admitted as it leaves, and all the application does would be for nobody.
+    fn hold_of_the_hasty(&self) -> Option<f64> {
+        let learned = self.learner.learned().filter(|seconds| *seconds < PATIENCE_MIN)?;
+        let stay = self.learner.survival(PATIENCE_MIN)?;
+        (self.params.patience.is_none() && stay < HASTY_STAY).then_some(HASTY_HOLD_SHARE * learned)
     }
 
     /// Returns the seconds after which a newcomer that is still held gets an answer. A newcomer

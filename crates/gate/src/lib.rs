@@ -20,7 +20,6 @@
 mod api;
 mod asked;
 mod gate;
-mod haste;
 mod held;
 mod kinds;
 mod knowledge;

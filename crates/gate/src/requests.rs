@@ -106,14 +106,12 @@ pub(crate) struct Request {
     pub(crate) spent: Duration,
     /// What was in the application until it began, integrated over time, seconds.
     pub(crate) occupancy_mark: f64,
-    /// Whether it was admitted after it had been held for so long that it shows how long newcomers wait.
-    pub(crate) held_long: bool,
     /// How long it was held before it came to its route. For display only.
     pub(crate) held: Duration,
 }
 
 suimon_model::saved_struct!(
-    Request { route, origin, beyond, late, arrived, stage, spent, occupancy_mark, held_long } without { held }
+    Request { route, origin, beyond, late, arrived, stage, spent, occupancy_mark } without { held }
 );
 
 impl Request {
@@ -128,7 +126,6 @@ impl Request {
             stage: Stage::InApplication(now),
             spent: Duration::ZERO,
             occupancy_mark: 0.0,
-            held_long: false,
             held: Duration::ZERO,
         }
     }
@@ -180,11 +177,6 @@ impl Request {
     /// could not be recognised again.
     pub(crate) fn visitor(&self) -> Option<SessionId> {
         self.session().map(|(_, session)| session).or(self.begins())
-    }
-
-    /// Returns whether it shows how long newcomers wait who are held: it is held, or was for long.
-    pub(crate) fn shows_haste(&self) -> bool {
-        self.held_long || matches!(self.stage, Stage::AtSessionGate(_))
     }
 
     /// Returns the route at which it counts among its session's requests.

@@ -3,7 +3,6 @@
 
 use super::Gate;
 use crate::api::{InLine, Output};
-use crate::haste::HELD_MIN;
 use crate::held::{Key, Newcomer};
 use crate::requests::{NewcomerPosition, Origin, Request, Stage};
 use crate::shared::shared_inputs;
@@ -298,7 +297,6 @@ impl Gate {
         let (position, enters_only) = (request.position(), request.enters_only());
         let request = self.requests.get_mut(id).expect("a newcomer is in the table until it is let in");
         let had_position = position.is_some();
-        request.held_long = now.secs_since(request.arrived) >= HELD_MIN;
         request.origin = Origin::Member { kind, session, leased: false, ends: false, had_position };
         let state = &mut self.kinds[kind.index()];
         if let (Some(line), Some(position)) = (&mut state.line, position) {

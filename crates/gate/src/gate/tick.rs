@@ -32,7 +32,7 @@ impl Gate {
         self.visits.refresh();
         self.tell_who_waits(now);
         for kind in &mut self.kinds {
-            kind.refresh_patience(now);
+            kind.learner.refresh(now);
             kind.came.tick(now);
             kind.begun.tick(now);
         }
@@ -87,13 +87,13 @@ impl Gate {
     /// Tells the learners of patience how old the requests are whose clients still wait. Looks at
     /// every request in the gate, at most once per second, and only where some client has left.
     fn tell_who_waits(&mut self, now: Instant) {
-        if !self.kinds.iter().any(|kind| kind.asks_who_waits(now)) {
+        if !self.kinds.iter().any(|kind| kind.learner.asks_who_waits(now)) {
             return;
         }
         for (_, request) in self.requests.iter() {
             let Some(kind) = request.kind().map(|kind| &mut self.kinds[kind.index()]) else { continue };
-            if !matches!(request.stage, Stage::Orphaned(_)) {
-                kind.note_waiting(now, request);
+            if !matches!(request.stage, Stage::Orphaned(_)) && kind.learner.asks_who_waits(now) {
+                kind.learner.fold_waiting(now.secs_since(request.arrived));
             }
         }
     }

@@ -1,6 +1,5 @@
 //! Whose leaving teaches patience.
 
-use super::lines::Metered;
 use super::*;
 use crate::kinds::PATIENCE_MIN;
 
@@ -74,110 +73,26 @@ fn whoever_aborts_at_once_makes_nobody_look_less_patient_than_people_are() {
     assert_eq!((view.patience_source, view.patience_seconds), ("assumed", 60.0), "nobody has left any more");
 }
 
-/// A gate at which this many newcomers begin per second.
-fn paced(per_second: f64) -> (Gate, Arrival, KindId) {
-    let mut gate = Gate::new(Params::default(), at(0));
-    let route = gate.declare_route(at(0), RouteMode::Off);
-    let kind = gate.declare_kind_with_law(at(0), KindParams::default(), Metered::new(1, per_second));
-    (gate, Arrival { route, session: Some(Membership::Newcomer(kind)) }, kind)
-}
-
-fn hold(gate: &Gate, kind: KindId) -> f64 {
-    gate.kinds[kind.index()].hold()
-}
-
-/// Plays newcomers ten times per second: for each tenth of a second, after how many further ones it leaves, if it does.
-fn play(
-    gate: &mut Gate,
-    newcomer: Arrival,
-    tenths: std::ops::Range<u64>,
-    leaves: impl Fn(u64) -> Option<u64>,
-    mut look: impl FnMut(&Gate, u64),
-) {
-    let mut leaving = std::collections::BTreeMap::new();
-    for tenth in tenths {
-        let now = Instant::ORIGIN + Duration::from_millis(100 * tenth);
-        pass(gate, now);
-        if let Some(request) = leaving.remove(&tenth) {
-            gate.handle_departure(now, request);
-        }
-        let request = gate.handle_arrival(now, newcomer);
-        leaving.extend(leaves(tenth).map(|later| (tenth + later, request)));
-        look(gate, tenth);
-    }
-}
-
 #[test]
 fn where_most_leave_within_a_second_nobody_is_held_until_then() {
-    let (mut gate, newcomer, kind) = paced(5.0);
-    assert!(hold(&gate, kind) > 3.0, "nothing is known");
-    play(&mut gate, newcomer, 1..300, |_| Some(10), |_, _| ());
-    let view = &gate.snapshot(at(30)).kinds[0];
+    let (mut gate, route, kind) = fixed(1);
+    let ms = |ms: u64| Instant::ORIGIN + Duration::from_millis(ms);
+    let newcomer = Arrival { route, session: Some(Membership::Newcomer(kind)) };
+    assert!(gate.kinds[kind.index()].hold() > 3.0, "nothing is known");
+    let mut waiting = std::collections::VecDeque::new();
+    for number in 0..300 {
+        pass(&mut gate, ms(100 * number));
+        if number >= 10
+            && let Some(request) = waiting.pop_front()
+        {
+            gate.handle_departure(ms(100 * number), request);
+        }
+        waiting.push_back(gate.handle_arrival(ms(100 * number), newcomer));
+    }
+    let view = &gate.snapshot(ms(30_000)).kinds[0];
     assert_eq!((view.patience_source, view.patience_seconds), ("learned", PATIENCE_MIN));
-    assert!((0.3..0.5).contains(&hold(&gate, kind)), "{}", hold(&gate, kind));
-}
-
-#[test]
-fn whether_most_leave_so_soon_is_asked_anew_again_and_again() {
-    let (mut gate, newcomer, kind) = paced(5.0);
-    let mut usual = 0;
-    play(
-        &mut gate,
-        newcomer,
-        1..12_000,
-        |_| Some(10),
-        |gate, tenth| {
-            usual += u32::from(tenth > 600 && hold(gate, kind) > 0.5);
-        },
-    );
-    assert!((100..600).contains(&usual), "held as usual for {usual} of 11400 tenths of a second");
-    // Nobody comes any more who could show anything.
-    pass(&mut gate, at(1510));
-    assert!(hold(&gate, kind) > 2.0, "{}", hold(&gate, kind));
-}
-
-#[test]
-fn a_robot_that_leaves_slow_pages_makes_nobody_be_held_for_less() {
-    let (mut gate, route, kind) = fixed(100);
-    // Each as a new visitor, where nobody is held.
-    for number in 0..120 {
-        let came = at(number);
-        let newcomer = Arrival { route, session: Some(Membership::Newcomer(kind)) };
-        let request = gate.handle_arrival(came, newcomer);
-        let permit = started(&mut gate).pop().expect("there is room").permit;
-        gate.handle_departure(came + Duration::from_millis(550), request);
-        gate.handle_end(came + Duration::from_millis(900), permit, Outcome::Completed);
-        pass(&mut gate, came + Duration::from_millis(999));
-        assert!(hold(&gate, kind) > 2.0, "{} after {number}", hold(&gate, kind));
-    }
-    assert_eq!(gate.snapshot(at(120)).kinds[0].patience_source, "learned");
-}
-
-#[test]
-fn a_robot_among_others_who_are_held_makes_nobody_be_held_for_less() {
-    let (mut gate, newcomer, kind) = paced(5.0);
-    // Three of ten newcomers are the robot.
-    let leaves = |tenth| (tenth % 10 < 3).then_some(6);
-    play(&mut gate, newcomer, 1..1200, leaves, |gate, tenth| {
-        assert!(hold(gate, kind) > 2.0, "{} after {tenth} tenths of a second", hold(gate, kind));
-    });
-    assert_eq!(gate.snapshot(at(120)).kinds[0].patience_source, "learned");
-}
-
-#[test]
-fn whoever_leaves_just_after_being_admitted_counts_as_well() {
-    let (mut gate, newcomer, kind) = paced(10.0);
-    // As many as may come with each tenth of a second. They are held for 0.9 s, as nine came at once before them.
-    for _ in 0..9 {
-        gate.handle_arrival(at(0), newcomer);
-    }
-    play(&mut gate, newcomer, 1..300, |_| Some(10), |_, _| ());
-    assert_eq!(
-        gate.snapshot(at(30)).routes[newcomer.route.index()].counts.abandoned,
-        0,
-        "nobody left while held"
-    );
-    assert!((0.3..0.5).contains(&hold(&gate, kind)), "{}", hold(&gate, kind));
+    let hold = gate.kinds[kind.index()].hold();
+    assert!((0.3..0.5).contains(&hold), "{hold}");
 }
 
 #[test]
