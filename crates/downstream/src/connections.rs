@@ -222,6 +222,21 @@ impl Connections {
             Ok(permit) => permit,
             Err(_) => self.make_room(origin).await?,
         };
+        Some(self.entry(permit, origin, is_admitted))
+    }
+
+    /// Enters what none is displaced for, and is never displaced; `None`: there is no room.
+    pub fn enter_if_room(self: &Arc<Self>) -> Option<Entry> {
+        let permit = Arc::clone(&self.permits).try_acquire_owned().ok()?;
+        Some(self.entry(permit, None, true))
+    }
+
+    fn entry(
+        self: &Arc<Self>,
+        permit: OwnedSemaphorePermit,
+        origin: Option<Origin>,
+        is_admitted: bool,
+    ) -> Entry {
         let standing = Arc::new(ConnectionState {
             begun: AtomicU32::new(0),
             done: AtomicU32::new(0),
@@ -241,7 +256,7 @@ impl Connections {
             standing.told.store(self.told.load(Ordering::Relaxed), Ordering::Release);
             state.enter(Arc::clone(&standing), origin)
         };
-        Some(Entry { all: Arc::clone(self), index, standing, _permit: permit })
+        Entry { all: Arc::clone(self), index, standing, _permit: permit }
     }
 
     async fn make_room(&self, origin: Option<Origin>) -> Option<OwnedSemaphorePermit> {

@@ -53,8 +53,9 @@ const TELLING_BYTES: usize = 256 << 10;
 /// A request body as it is sent on.
 #[derive(Debug)]
 pub struct RequestBody {
-    /// `None`: there is no body.
+    /// `None`: there is no body, or it is read elsewhere.
     inner: Option<Box<Inner>>,
+    is_elsewhere: bool,
 }
 
 #[derive(Debug)]
@@ -125,9 +126,10 @@ impl RequestBody {
         client: impl FnOnce() -> ClientWait,
     ) -> Self {
         if rest.is_end_stream() {
-            return RequestBody { inner: None };
+            return RequestBody { inner: None, is_elsewhere: false };
         }
         RequestBody {
+            is_elsewhere: false,
             inner: Some(Box::new(Inner {
                 early: VecDeque::new(),
                 early_bytes: 0,
@@ -146,6 +148,11 @@ impl RequestBody {
                 charge: None,
             })),
         }
+    }
+
+    /// Returns the body of a request whose body others read: nothing can be known of it.
+    pub const fn elsewhere() -> Self {
+        RequestBody { inner: None, is_elsewhere: true }
     }
 
     /// Returns a flag to set if the body turns out to be one side of a conversation: its client may
@@ -265,6 +272,9 @@ impl RequestBody {
 
     /// Returns the whole body, if it is no longer than `bytes_max` and comes without a break.
     pub async fn collect(&mut self, bytes_max: usize) -> Option<Vec<u8>> {
+        if self.is_elsewhere {
+            return None;
+        }
         let mut all = Vec::new();
         while let Some(frame) = poll_fn(|cx| Pin::new(&mut *self).poll_frame(cx)).await {
             let Ok(piece) = frame.ok()?.into_data() else { continue };

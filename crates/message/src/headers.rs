@@ -163,7 +163,7 @@ pub fn prepare_response(head: &mut response::Parts, upgrade: bool) -> HeaderMap 
     // HTTP/1.0 answer without a length was cut off.
     head.version = Version::HTTP_11;
     strip_hop_by_hop(&mut head.headers);
-    let said = take_own(&mut head.headers);
+    let said = take_signals(&mut head.headers);
     if upgrade {
         head.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         head.headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
@@ -175,7 +175,7 @@ pub fn prepare_response(head: &mut response::Parts, upgrade: bool) -> HeaderMap 
 /// between the gateway and the application.
 pub fn prepare_trailers(trailers: &mut HeaderMap) {
     strip_hop_by_hop(trailers);
-    take_own(trailers);
+    take_signals(trailers);
     NEVER_TRAILERS.iter().for_each(|name| _ = trailers.remove(name));
 }
 
@@ -259,7 +259,7 @@ fn strip_hop_by_hop(headers: &mut HeaderMap) {
 }
 
 /// Removes the headers that are between the gateway and the application, and returns them.
-fn take_own(headers: &mut HeaderMap) -> HeaderMap {
+pub fn take_signals(headers: &mut HeaderMap) -> HeaderMap {
     let is_own = |name: &&HeaderName| is_own(name.as_str());
     // Neither collection allocates when there are none.
     let names: Vec<HeaderName> = headers.keys().filter(is_own).cloned().collect();
@@ -280,7 +280,7 @@ fn is_own(name: &str) -> bool {
 /// Removes the headers that only the gateway may send; those that only a trusted proxy may send, if
 /// `is_trusted` is false; and all that a CGI program could take for one of these or for the
 /// message's framing.
-fn drop_claims(headers: &mut HeaderMap, is_trusted: bool) {
+pub fn drop_claims(headers: &mut HeaderMap, is_trusted: bool) {
     // Does not allocate when there are none.
     let mut names: Vec<HeaderName> = Vec::new();
     for name in headers.keys() {

@@ -170,6 +170,16 @@ impl Account {
         response.map(|body| body.watched(Box::new(watch)))
     }
 
+    /// It is answered by this process itself, which also sends the answer: nobody looks on.
+    pub(crate) fn answered(&self, status: StatusCode) {
+        self.note(|record| {
+            record.status = Some(status);
+            if record.outcome == RequestOutcome::ClientGone {
+                record.outcome = RequestOutcome::Served;
+            }
+        });
+    }
+
     /// So many bytes went to the client behind the response, by another protocol.
     pub(crate) fn carried(&self, bytes: u64) {
         self.note(|record| record.bytes = bytes);

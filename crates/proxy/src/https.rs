@@ -116,13 +116,12 @@ impl Https {
 }
 
 impl AddedHeaders {
-    /// Adds what the answer does not say itself.
-    pub(crate) fn add_to<B>(&self, response: &mut Response<B>) {
+    /// Adds what an answer of this status does not say itself.
+    pub(crate) fn add_to(&self, status: StatusCode, headers: &mut HeaderMap) {
         // It has said all it has to when the protocol changes.
-        if response.status().is_informational() {
+        if status.is_informational() {
             return;
         }
-        let headers = response.headers_mut();
         for (name, value) in self.0.iter() {
             if !headers.contains_key(name) {
                 headers.insert(name, value.clone());
@@ -349,7 +348,8 @@ mod tests {
                 response = response.header(STRICT_TRANSPORT_SECURITY, own).header("x-frame-options", own);
             }
             let mut response = response.body(()).unwrap();
-            https.added(&proxy(), &said(proto)).unwrap().add_to(&mut response);
+            let status = response.status();
+            https.added(&proxy(), &said(proto)).unwrap().add_to(status, response.headers_mut());
             let of =
                 |name| response.headers().get(name).map_or("", |value| value.to_str().unwrap()).to_owned();
             (of("strict-transport-security"), of("x-frame-options"))

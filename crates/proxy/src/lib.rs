@@ -43,8 +43,10 @@ pub use nodes_report::NodesReport;
 pub use overrides::{
     OVERRIDE_SECONDS_MAX, OVERRIDES_MAX, Overridden, Override, OverrideError, OverrideOrder,
 };
+pub use pipeline::{Admitted, Entered};
 pub use request_record::{RequestNotes, RequestOutcome, RequestRecord, RequestSink};
 pub use server::{BegunSession, HandedOver, Handover, Listening, Sockets, datagrams_of, listener_of};
+pub use server::{Door, Embedded};
 pub use server::{LineCommand, LineError, LineReport, Observer, Server, StartError};
 pub use server::{PoolCommand, PoolError, PoolReport};
 pub use sharing_view::SharingView;

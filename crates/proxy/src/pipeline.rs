@@ -23,6 +23,7 @@
 
 mod admit;
 mod core;
+mod embedded;
 mod finish;
 mod forward;
 mod gather;
@@ -32,6 +33,8 @@ mod redirect;
 mod tunnel;
 
 pub(crate) use core::{Core, Parts};
+pub use embedded::{Admitted, Entered};
+pub(crate) use embedded::{enter, full};
 
 use crate::account::Account;
 use crate::error_response::{self, ErrorFormat};
@@ -196,7 +199,10 @@ async fn serve_parts(
     // other way round.
     let answered = match passed {
         Ok(passed) => Box::pin(core.forward(&connection, parts, body, &context, switch, passed)).await,
-        Err(why) => Box::pin(core.send_away(why, &connection, &parts, body, &context)).await,
+        Err(why) => {
+            let sent_away = Box::pin(core.send_away(why, &connection, &parts, body, &context)).await;
+            sent_away.map(|answer| answer.map(ResponseBody::text))
+        }
     };
     let close = close | (waits && spares_connection(&connection, version)) | is_last(&connection, version);
     let response = with(added.as_ref(), last_if(close, answered?));
@@ -214,7 +220,7 @@ async fn serve_parts(
 /// Returns a response with the headers that are added to it, if any are.
 fn with(added: Option<&AddedHeaders>, mut response: Response<ResponseBody>) -> Response<ResponseBody> {
     if let Some(added) = added {
-        added.add_to(&mut response);
+        added.add_to(response.status(), response.headers_mut());
     }
     response
 }
@@ -261,6 +267,7 @@ fn last_if(close: bool, mut response: Response<ResponseBody>) -> Response<Respon
 }
 
 /// What is known of a request beside its head and body.
+#[derive(Debug)]
 struct RequestContext {
     arrived: Instant,
     error_format: ErrorFormat,

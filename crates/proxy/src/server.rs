@@ -1,6 +1,7 @@
 //! The proxy as a whole: bound, run, looked at, drained.
 
 mod begun;
+mod embedded;
 mod found;
 mod handover;
 mod keeping;
@@ -18,6 +19,7 @@ mod start_error;
 mod workers;
 
 pub use begun::BegunSession;
+pub use embedded::{Door, Embedded};
 pub use handover::{HandedOver, Handover};
 pub use lines::{LineCommand, LineError, LineReport};
 pub(crate) use overrides::has_nodes;
@@ -34,7 +36,7 @@ use crate::sites::Sites;
 use crate::telemetry::{LearnedView, View};
 use handover::{Asked, handovers};
 use learned::StartedWith;
-use running::RunningSite;
+use running::{Application, RunningSite};
 use site::{Common, SiteDraft};
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -126,10 +128,7 @@ impl Server {
         let connections_max = params.limits.connections;
         let certificate = listen.tls.as_ref().map(|tls| Certificate::load(tls, &params.sites));
         let certificate = certificate.transpose().map_err(StartError::Tls)?;
-        let behind = |site: &Site| site.params.clone().behind(&params);
-        let mut of_sites: Vec<_> = params.sites.iter().map(behind).collect();
-        of_sites.insert(MAIN_SITE, Params { sites: Vec::new(), ..params });
-        let drafts = of_sites.into_iter().enumerate();
+        let drafts = by_site(params).into_iter().enumerate();
         let drafts = drafts.map(|(index, params)| SiteDraft::new(index, params, &common, begun));
         let drafts = drafts.collect::<Result<Vec<_>, _>>()?;
         let backlog = listen.backlog;
@@ -188,10 +187,7 @@ impl Server {
 
     /// Takes note of requests from now on. Once, and before the first of them.
     pub fn note_requests(&self, notes: &RequestNotes) {
-        for gateway in self.sites.all() {
-            // A second time would change what is noted of a request on its way.
-            let _ = gateway.core().backend().notes.set(notes.clone());
-        }
+        self.sites.note_requests(notes);
     }
 
     /// Returns what hands the proxy over to another process while it runs.
@@ -219,7 +215,7 @@ impl Server {
         });
         // All at once: one that waits for its nodes keeps no other waiting.
         let begin = |(gateway, begun): (&Arc<Gateway>, StartedWith)| {
-            tokio::spawn(RunningSite::begin(Arc::clone(gateway), begun.kept()))
+            tokio::spawn(RunningSite::begin(Arc::clone(gateway), begun.kept(), Application::Elsewhere))
         };
         let begins: Vec<_> = self.sites.all().zip(self.begun).map(begin).collect();
         let mut sites = Vec::new();
@@ -391,6 +387,14 @@ impl Observer {
     fn backend(&self) -> Arc<Backend> {
         Arc::clone(self.gateway.core().backend())
     }
+}
+
+/// Returns the parameters of each site, those of the main one first.
+fn by_site(params: Params) -> Vec<Params> {
+    let behind = |site: &Site| site.params.clone().behind(&params);
+    let mut all: Vec<_> = params.sites.iter().map(behind).collect();
+    all.insert(MAIN_SITE, Params { sites: Vec::new(), ..params });
+    all
 }
 
 fn check(params: &Params) -> Result<(), StartError> {

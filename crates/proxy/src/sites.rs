@@ -3,6 +3,7 @@
 
 use crate::gateway::Gateway;
 use crate::pipeline::{ClientGone, serve};
+use crate::request_record::RequestNotes;
 use crate::server::StartError;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -75,6 +76,14 @@ impl Sites {
         Ok(())
     }
 
+    /// Takes note of requests from now on. Once, and before the first of them.
+    pub(crate) fn note_requests(&self, notes: &RequestNotes) {
+        for gateway in self.all() {
+            // A second time would change what is noted of a request on its way.
+            let _ = gateway.core().backend().notes.set(notes.clone());
+        }
+    }
+
     /// Returns what each site beside the main one takes.
     pub(crate) fn takes(&self) -> Arc<Vec<SiteMatch>> {
         self.takes.load_full()
@@ -103,20 +112,24 @@ impl Sites {
     }
 
     /// Returns the site that a request is for; where that cannot be known, the main one and why.
-    fn site_of(&self, request: &Request<Incoming>) -> (&Arc<Gateway>, Result<(), RequestFault>) {
+    pub(crate) fn site_of(
+        &self,
+        uri: &Uri,
+        headers: &HeaderMap,
+    ) -> (&Arc<Gateway>, Result<(), RequestFault>) {
         if self.all.len() == 1 {
             return (self.main(), Ok(()));
         }
         let table = self.table.load();
-        let host = request.uri().authority().map(|authority| authority.as_str());
-        let host = host.or_else(|| request.headers().get(HOST)?.to_str().ok());
-        let path = request.uri().path();
+        let host = uri.authority().map(|authority| authority.as_str());
+        let host = host.or_else(|| headers.get(HOST)?.to_str().ok());
+        let path = uri.path();
         if path.len() > self.main().core().params().limits.url_bytes {
             // It is refused for that, and not read before.
             return (self.main(), Ok(()));
         }
         let is_beside = table.has_paths() && is_beside_the_page(path);
-        let page = if is_beside { page_of(request.headers(), host) } else { None };
+        let page = if is_beside { page_of(headers, host) } else { None };
         let path = page.as_ref().map_or(path, Uri::path);
         match table.site_of(host, path) {
             Some(site) => (self.all.get(site).unwrap_or(self.main()), Ok(())),
@@ -177,7 +190,7 @@ impl Service for Sites {
         connection: Arc<Connection>,
         request: Request<Incoming>,
     ) -> impl Future<Output = Result<Response<ResponseBody>, ClientGone>> + Send {
-        let (site, is_known) = self.site_of(&request);
+        let (site, is_known) = self.site_of(request.uri(), request.headers());
         serve(site.core(), is_known, connection, request)
     }
 }

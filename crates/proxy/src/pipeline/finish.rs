@@ -2,9 +2,11 @@
 //! session next time.
 
 use super::Core;
+use crate::error_response;
 use crate::gatekeeper::UnidentifiedClient;
 use crate::wall_clock::now_unix;
 use http::header::{CACHE_CONTROL, HeaderMap, HeaderValue, SET_COOKIE};
+use http::request;
 use std::sync::Arc;
 use std::time::Duration;
 use suimon_downstream::connection::Connection;
@@ -16,13 +18,14 @@ use suimon_message::lists::list;
 use suimon_message::signals;
 use suimon_model::{KindId, SessionId};
 use suimon_params::LeaseIssued;
+use suimon_waiting_room::WaitingRoom;
 
 /// What an application says to shared caches alone (RFC 9213, and its predecessors).
 const TARGETED: [&str; 2] = ["cdn-cache-control", "surrogate-control"];
 
 /// What identifies a session next time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum KnownBy {
+enum KnownBy {
     /// A lease that its visitor must have: there is pressure.
     Lease,
     /// A cookie of the application's that it came with.
@@ -35,10 +38,67 @@ pub(super) enum KnownBy {
     Nothing,
 }
 
+/// What an answer is to do for the session of its request.
+pub(super) struct Due {
+    pub(super) session: Option<(KindId, SessionId)>,
+    /// Whether a lease was due when the request started.
+    pub(super) lease: LeaseDue,
+    /// Its client, if no cookie tells it from others.
+    pub(super) unknown: Option<UnidentifiedClient>,
+    /// Whether the session ends with this answer.
+    pub(super) ends: bool,
+    /// See [`Core::gives_passes`].
+    pub(super) gives_passes: bool,
+    /// How long the request waited.
+    pub(super) waited: Duration,
+    pub(super) secure: bool,
+}
+
 impl Core {
+    /// Returns whether the answer to a request may give a pass.
+    pub(super) fn gives_passes(&self, parts: &request::Parts) -> bool {
+        self.passes().is_some_and(|passes| passes.is_page(parts.uri.path()))
+    }
+
+    fn passes(&self) -> Option<&Passes> {
+        self.waiting_room.as_ref().and_then(WaitingRoom::passes)
+    }
+
+    /// Does what follows from an answer, and completes its headers. `said`: what the application says to the
+    /// gateway in it. `connection`: that of the client, if it outlives the request.
+    pub(super) fn conclude(
+        &self,
+        connection: Option<&Arc<Connection>>,
+        visitor: &Visitor,
+        due: Due,
+        said: &HeaderMap,
+        headers: &mut HeaderMap,
+    ) {
+        let Due { session, lease, unknown, ends, gives_passes, waited, secure } = due;
+        let ends = self.apply_app_signals(said, session) || ends;
+        if let Some(session) = session {
+            // A lease may have become due since the request started.
+            let is_unleased = visitor.lease_of(session).is_none();
+            let lease = if is_unleased { lease.max(self.keeper.lease_due()) } else { lease };
+            let has_app_cookie =
+                unknown.map_or(visitor.has_app_cookie(), |unknown| unknown.client.has_app_cookie);
+            let known_by =
+                self.keep_session(headers, (visitor, has_app_cookie), session, lease, ends, secure);
+            if let Some(unknown) = unknown {
+                self.keep_client(connection, &unknown, session, known_by);
+            }
+        }
+        if let Some(passes) = self.passes().filter(|_| gives_passes) {
+            give_pass(passes, said, headers, secure);
+        }
+        if !waited.is_zero() {
+            headers.append(error_response::SERVER_TIMING, error_response::server_timing("waited", waited));
+        }
+    }
+
     /// Does what the application says in its answer, and returns whether it says that the session
     /// has ended.
-    pub(super) fn apply_app_signals(&self, said: &HeaderMap, session: Option<(KindId, SessionId)>) -> bool {
+    fn apply_app_signals(&self, said: &HeaderMap, session: Option<(KindId, SessionId)>) -> bool {
         let Some((kind, session)) = session.filter(|_| !said.is_empty()) else { return false };
         let mut ends = false;
         for word in signals::session_signals(said) {
@@ -60,16 +120,17 @@ impl Core {
     }
 
     /// Sees to it that a client which no cookie of its request identifies is known next time.
-    pub(super) fn keep_client(
+    fn keep_client(
         &self,
-        connection: &Arc<Connection>,
+        connection: Option<&Arc<Connection>>,
         unknown: &UnidentifiedClient,
         session: (KindId, SessionId),
         known_by: KnownBy,
     ) {
         let UnidentifiedClient { client, hint, found } = unknown;
-        let is_own =
-            hint.is_some() && hint == found || connection.note_session(self.site, client.key, session);
+        let own = connection.filter(|connection| {
+            hint.is_some() && hint == found || connection.note_session(self.site, client.key, session)
+        });
         let owed = match (known_by, found) {
             (KnownBy::Memory { with_lease: false }, None) => Owed::All,
             (KnownBy::Memory { with_lease: true }, None) => Owed::Nothing,
@@ -77,12 +138,12 @@ impl Core {
             (KnownBy::Memory { .. }, Some(_))
             | (KnownBy::AppCookie | KnownBy::Lease | KnownBy::Nothing, _) => return,
         };
-        self.keeper.remember(client, session, owed, is_own.then_some(connection));
+        self.keeper.remember(client, session, owed, own);
     }
 
     /// Sets the cookies that identify a session next time, and returns which identification that
     /// is. `has_app_cookie`: the visitor came with a cookie of the application that identifies it.
-    pub(super) fn keep_session(
+    fn keep_session(
         &self,
         headers: &mut HeaderMap,
         (visitor, has_app_cookie): (&Visitor, bool),
@@ -140,7 +201,7 @@ impl Core {
 }
 
 /// Gives the pass that the application's answer speaks of.
-pub(super) fn give_pass(passes: &Passes, said: &HeaderMap, headers: &mut HeaderMap, secure: bool) {
+fn give_pass(passes: &Passes, said: &HeaderMap, headers: &mut HeaderMap, secure: bool) {
     let cookie = signals::pass_grant(said).and_then(|word| passes.issue(&word, now_unix(), secure));
     if let Some(cookie) = cookie {
         keep_private(headers);

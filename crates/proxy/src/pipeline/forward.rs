@@ -1,8 +1,9 @@
 //! From the gate to the application and back.
 
 use super::admit::AdmittedRequest;
+use super::finish::Due;
 use super::tunnel::websocket_key;
-use super::{ClientGone, Core, RequestContext, finish, yield_to_coalesce_writes};
+use super::{ClientGone, Core, RequestContext, yield_to_coalesce_writes};
 use crate::account::name_request;
 use crate::error_response;
 use crate::exchange::{Exchange, ExchangeInfo};
@@ -31,11 +32,10 @@ use suimon_model::RouteId;
 use suimon_params::OnClientDisconnect;
 use suimon_routes::{Class, TableSlot};
 use suimon_upstream::{Blame, NodePin, RequestClient, RequestHead, UpstreamError, UpstreamErrorKind};
-use suimon_waiting_room::WaitingRoom;
 
 /// A page that takes at least this long begins with the limit that it had in `other`: to find one
 /// anew would take many times as long.
-const LONG: Duration = Duration::from_secs(1);
+pub(super) const LONG: Duration = Duration::from_secs(1);
 
 /// How much of a path is shown in a warning, bytes.
 const PATH_LOGGED_MAX: usize = 256;
@@ -115,9 +115,7 @@ impl Core {
         let secure = self.params.lease.secure || connection.peer().is_secure(&parts.headers);
         let method = parts.method.clone();
         // Kept for the table only if the path is new to it.
-        let waiting_room = self.waiting_room.as_ref();
-        let passes =
-            waiting_room.and_then(WaitingRoom::passes).filter(|passes| passes.is_page(parts.uri.path()));
+        let gives_passes = self.gives_passes(&parts);
         let novel = matches!(context.class, Class::Unknown(_)).then(|| parts.uri.path().to_owned());
         let asset = self.table.asset_of(context.class, &method, parts.uri.path());
 
@@ -238,29 +236,8 @@ impl Core {
         if switched && context.tunnel {
             headers::open_tunnel(&mut head);
         }
-        let ends = self.apply_app_signals(&said, session) || (ends && is_good);
-        if let Some(session) = session {
-            // A lease may have become due since the request started.
-            let lease = if context.visitor.lease_of(session).is_none() {
-                lease.max(self.keeper.lease_due())
-            } else {
-                lease
-            };
-            let has_app_cookie =
-                unknown.map_or(context.visitor.has_app_cookie(), |unknown| unknown.client.has_app_cookie);
-            let before = (&context.visitor, has_app_cookie);
-            let known_by = self.keep_session(&mut head.headers, before, session, lease, ends, secure);
-            if let Some(unknown) = unknown {
-                self.keep_client(connection, &unknown, session, known_by);
-            }
-        }
-        if let Some(passes) = passes {
-            finish::give_pass(passes, &said, &mut head.headers, secure);
-        }
-        if !waited.is_zero() {
-            head.headers
-                .append(error_response::SERVER_TIMING, error_response::server_timing("waited", waited));
-        }
+        let due = Due { session, lease, unknown, ends: ends && is_good, gives_passes, waited, secure };
+        self.conclude(Some(connection), &context.visitor, due, &said, &mut head.headers);
         let total = context.arrived.elapsed();
         let added = total.saturating_sub(waited).saturating_sub(answered);
         self.telemetry.route(context.class.route()).passed(waited, added);
@@ -347,7 +324,7 @@ impl Core {
 
 /// Returns whether an answer shows that something exists at a path: a redirect of a `GET` may also
 /// answer a mistyped path, while other methods are redirected after they were accepted.
-fn shows_a_route(method: &Method, status: StatusCode) -> bool {
+pub(super) fn shows_a_route(method: &Method, status: StatusCode) -> bool {
     let is_read = method == Method::GET || method == Method::HEAD;
     status.is_success()
         || status.is_informational()
@@ -362,6 +339,6 @@ fn may_stream(method: &Method) -> bool {
 }
 
 /// Returns whether an answer is a page for people.
-fn is_page(headers: &HeaderMap) -> bool {
+pub(super) fn is_page(headers: &HeaderMap) -> bool {
     headers::is_of_kind(headers::content_type(headers), &[b"text/html", b"application/xhtml+xml"])
 }

@@ -95,13 +95,14 @@ impl Core {
 }
 
 /// Answers that do not end, or are to be shown piece by piece as they come.
-fn is_stream(headers: &HeaderMap) -> bool {
+pub(super) fn is_stream(headers: &HeaderMap) -> bool {
     const KINDS: [&[u8]; 3] = [b"text/event-stream", b"multipart/x-mixed-replace", b"application/grpc"];
     headers::is_of_kind(headers::content_type(headers), &KINDS)
         || headers.get(X_ACCEL_BUFFERING).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"no"))
 }
 
-fn outcome_of(status: StatusCode) -> Outcome {
+/// Returns what the gate is told of a complete answer.
+pub(super) fn outcome_of(status: StatusCode) -> Outcome {
     if status.is_server_error() {
         Outcome::Failed(suimon_model::Failure::ServerError)
     } else if status.is_client_error() {

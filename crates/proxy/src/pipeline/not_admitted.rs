@@ -7,7 +7,6 @@ use http::header::{CACHE_CONTROL, HeaderValue, LOCATION};
 use http::uri::PathAndQuery;
 use http::{Response, StatusCode, request};
 use std::time::Duration;
-use suimon_downstream::answer_body::ResponseBody;
 use suimon_downstream::connection::Connection;
 use suimon_downstream::connections::CloseRequest;
 use suimon_downstream::request_body::{BodyFault, RequestBody};
@@ -96,7 +95,7 @@ impl Core {
         parts: &request::Parts,
         mut body: RequestBody,
         context: &RequestContext,
-    ) -> Result<Response<ResponseBody>, ClientGone> {
+    ) -> Result<Response<String>, ClientGone> {
         let waiting_room = || self.waiting_room.as_ref().expect("no kind has a line without a room");
         let (outcome, reason, waited) = why.told();
         context.ends(outcome, reason, waited);
@@ -144,6 +143,6 @@ impl Core {
                 return Err(ClientGone);
             }
         };
-        Ok(answer.map(ResponseBody::text))
+        Ok(answer)
     }
 }

@@ -19,6 +19,15 @@ use tokio::task::{JoinHandle, JoinSet};
 /// The least that a health check took grows by this part with each check.
 const LEAST_FORGETS: u32 = 1000;
 
+/// Where requests are worked on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Application {
+    /// At nodes, which are looked after.
+    Elsewhere,
+    /// In this process, which is up as long as it asks.
+    Here,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct RunningSite {
@@ -35,7 +44,7 @@ pub(super) struct RunningSite {
 impl RunningSite {
     /// Begins all that goes on beside requests. Returns once whoever comes first finds nodes and a
     /// share, as far as there are any.
-    pub(super) async fn begin(gateway: Arc<Gateway>, begun: StartedWith) -> Self {
+    pub(super) async fn begin(gateway: Arc<Gateway>, begun: StartedWith, application: Application) -> Self {
         let core = gateway.core();
         let backend = Arc::clone(core.backend());
         let mut background = JoinSet::new();
@@ -52,10 +61,21 @@ impl RunningSite {
         let learned_workers = LearnedWorkers::of(&begun, core.params());
         let learned = LearnedStore::new(&core, begun, learned_workers.clone());
         let keeping = Keeping::begin(lines, learned);
-        watch_nodes(&gateway, &mut background);
-
         let (end_upstreams, ended) = watch::channel(());
         let mut upstreams = JoinSet::new();
+        if application == Application::Here {
+            return RunningSite {
+                gateway,
+                backend,
+                keeping,
+                background,
+                sharing,
+                stop_sharing,
+                upstreams,
+                end_upstreams,
+            };
+        }
+        watch_nodes(&gateway, &mut background);
         for ((id, upstream), params) in backend.upstreams().zip(core.params().upstreams()) {
             let (upstream, mut ended) = (upstream.clone(), ended.clone());
             // An end without a word is one, too.

@@ -8,6 +8,7 @@ mod budget;
 mod cold;
 mod connections;
 mod disconnects;
+mod embedded;
 mod endings;
 mod error_pages;
 mod grpc;

@@ -1,0 +1,303 @@
+//! A request that the process itself works on: its phases up to the work, and what follows from its answer.
+//!
+//! Nothing is forwarded, so there is no node, no exchange and no body: whoever works on the request reads
+//! it and writes the answer. Waits, refusals and the waiting room are those of the gateway.
+
+use super::admit::AdmittedRequest;
+use super::finish::Due;
+use super::forward::{LONG, is_page, shows_a_route};
+use super::gather::{is_stream, outcome_of};
+use super::{ClientGone, Core, RequestContext};
+use crate::account::Account;
+use crate::error_response::{self, ErrorFormat};
+use crate::gatekeeper::{GateAdmission, Slot, UnidentifiedClient};
+use crate::https::AddedHeaders;
+use crate::request_ids::{self, X_REQUEST_ID};
+use crate::request_record::RequestOutcome;
+use crate::ungated::UngatedPermit;
+use crate::wall_clock::now_unix;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::{Method, Response, StatusCode, Uri, request};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use suimon_downstream::connection::{Busy, Connection};
+use suimon_downstream::request_body::RequestBody;
+use suimon_gate::{LeaseDue, Refusal};
+use suimon_identity::identify::{self, Visitor};
+use suimon_message::{headers, signals};
+use suimon_message::validate::{RequestFault, validate};
+use suimon_model::{Failure, KindId, Outcome, Reason, RequestId, SessionId};
+use suimon_routes::Class;
+use suimon_waiting_room::{self as waiting_room, WaitingRoom};
+
+/// When it is worth coming back to a process that has no place left.
+const RETRY_FULL: Duration = Duration::from_secs(2);
+
+/// Whether a request may be worked on.
+#[derive(Debug)]
+pub enum Entered {
+    /// It may, from now on.
+    Admitted(Box<Admitted>),
+    /// It may not, and this is its answer.
+    Answered(Response<String>),
+}
+
+/// A request that may be worked on. It holds a slot until [`Admitted::end`]; dropped, it ends as abandoned.
+#[derive(Debug)]
+pub struct Admitted {
+    core: Arc<Core>,
+    connection: Arc<Connection>,
+    _busy: Busy,
+    /// Its head, until it is taken out.
+    head: Option<Box<request::Parts>>,
+    method: Method,
+    uri: Uri,
+    secure: bool,
+    gives_passes: bool,
+    context: RequestContext,
+    slot: Option<Slot>,
+    _open: Option<UngatedPermit>,
+    session: Option<(KindId, SessionId)>,
+    lease: LeaseDue,
+    unknown: Option<UnidentifiedClient>,
+    ends: bool,
+    waited: Duration,
+    since: Instant,
+    added: Option<AddedHeaders>,
+    /// Of the answer, once it is there, ...
+    status: Option<StatusCode>,
+    /// ... and whether it goes on without end.
+    streams: bool,
+}
+
+/// Takes one request from its head to the work on it, or to its answer. `sites`: whether it is known whose
+/// it is.
+pub(crate) async fn enter(
+    core: Arc<Core>,
+    sites: Result<(), RequestFault>,
+    connection: Arc<Connection>,
+    parts: request::Parts,
+) -> Result<Entered, ClientGone> {
+    let arrived = Instant::now();
+    let busy = connection.begin(arrived);
+    core.telemetry.note_request();
+    let parts = Box::new(parts);
+    let error_format = ErrorFormat::new(&parts, request_ids::given(connection.peer(), &parts.headers));
+    let account = Account::begin(&core.backend, &connection, &parts, &error_format, arrived);
+    let added = core.https.added(connection.peer(), &parts.headers);
+    let answered = |account: Option<&Arc<Account>>, response: Response<String>| {
+        if let Some(account) = account {
+            account.answered(response.status());
+        }
+        let mut response = response;
+        if let Some(added) = &added {
+            added.add_to(response.status(), response.headers_mut());
+        }
+        Entered::Answered(response)
+    };
+    if let Err(fault) = validate(&parts, &core.params.limits, false).and(sites) {
+        core.telemetry.note_fault();
+        if let Some(account) = &account {
+            account.ends(RequestOutcome::BadRequest, Some(error_response::code_of(fault)), Duration::ZERO);
+        }
+        return Ok(answered(account.as_ref(), error_format.fault(fault, &core.pages)));
+    }
+    let (class, pool) = core.table.classify_at_pool(&parts.method, parts.uri.path(), parts.uri.query());
+    let asks_room = core.waiting_room.as_ref().filter(|_| waiting_room::is_for_it(&parts));
+    let visitor = match class {
+        Class::Ungated(_) if asks_room.is_none() => Visitor::unread(&parts.headers),
+        _ => core.identifier.read(
+            &parts.headers,
+            core.waiting_room.as_ref().map(WaitingRoom::credentials),
+            now_unix,
+        ),
+    };
+    let mut body = RequestBody::elsewhere();
+    let context = RequestContext { arrived, error_format, account, visitor, class, pool, tunnel: false };
+    if let Some(waiting_room) = asks_room {
+        let page = core.answer_waiting_room(waiting_room, &connection, &parts, &mut body, &context).await?;
+        context.ends(RequestOutcome::WaitingRoom, None, Duration::ZERO);
+        return Ok(answered(context.account.as_ref(), page));
+    }
+    let AdmittedRequest { admission, open, unknown, ends, .. } =
+        match core.admit(&connection, &parts, &mut body, &context).await {
+            Ok(admitted) => admitted,
+            Err(why) => {
+                let is_of_room = why.is_of_room();
+                let response = core.send_away(why, &connection, &parts, body, &context).await?;
+                if !is_of_room {
+                    core.telemetry.route(class.route()).answered(error_response::status(&response));
+                }
+                return Ok(answered(context.account.as_ref(), response));
+            }
+        };
+    let since = Instant::now();
+    if let Some(account) = &context.account {
+        account.sends(since);
+    }
+    let (slot, session, lease, waited) = match admission {
+        Some(GateAdmission { slot, session, lease, waited, .. }) => (Some(slot), session, lease, waited),
+        None => (None, None, LeaseDue::No, Duration::ZERO),
+    };
+    Ok(Entered::Admitted(Box::new(Admitted {
+        method: parts.method.clone(),
+        uri: parts.uri.clone(),
+        secure: core.params.lease.secure || connection.peer().is_secure(&parts.headers),
+        gives_passes: core.gives_passes(&parts),
+        head: Some(parts),
+        core,
+        connection,
+        _busy: busy,
+        context,
+        slot,
+        _open: open,
+        session,
+        lease,
+        unknown,
+        ends,
+        waited,
+        since,
+        added,
+        status: None,
+        streams: false,
+    })))
+}
+
+/// Returns the answer to a request for which there is no place to wait at.
+pub(crate) fn full(core: &Core, parts: &request::Parts) -> Entered {
+    core.telemetry.note_request();
+    core.telemetry.note_refusal(Reason::GatewayFull);
+    let refusal = Refusal {
+        request: RequestId(0),
+        reason: Reason::GatewayFull,
+        retry_after: RETRY_FULL,
+        predicted_wait: Duration::ZERO,
+        waiting: 0,
+    };
+    let error_format = ErrorFormat::new(parts, None);
+    Entered::Answered(error_format.refused(&refusal, Duration::ZERO, &core.pages))
+}
+
+impl Admitted {
+    /// Takes out the head of the request as whoever works on it is to see it: without cookies of ours and what
+    /// only a gateway may say, and with what a gateway says. `None`: it was taken out before.
+    pub fn take_request(&mut self) -> Option<request::Parts> {
+        let mut parts = *self.head.take()?;
+        if self.context.visitor.has_own_cookie {
+            identify::strip_own_cookies(&mut parts.headers);
+        }
+        headers::drop_claims(&mut parts.headers, self.connection.peer().is_trusted());
+        for (name, value) in self.said() {
+            parts.headers.insert(name, value);
+        }
+        Some(parts)
+    }
+
+    /// Returns what a gateway says to the application of this request: how many visitors wait, how long it
+    /// was held, and what it is called.
+    pub fn said(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+        let waiting = self.core.keeper.waiting();
+        let waiting = (waiting > 0).then(|| (signals::WAITING, HeaderValue::from(waiting)));
+        let held = u64::try_from(self.waited.as_millis()).unwrap_or(u64::MAX);
+        let held = (!self.waited.is_zero()).then(|| (signals::HELD, HeaderValue::from(held)));
+        let is_named = self.core.backend.notes.get().is_some();
+        let id = is_named.then(|| (X_REQUEST_ID, self.request_id().clone()));
+        waiting.into_iter().chain(held).chain(id)
+    }
+
+    /// Returns how long the request waited to be let in.
+    pub fn waited(&self) -> Duration {
+        self.waited
+    }
+
+    /// Returns what the request is called in logs.
+    pub fn request_id(&self) -> &HeaderValue {
+        self.context.error_format.request_id()
+    }
+
+    /// Returns how many visitors wait to be let in.
+    pub fn waiting(&self) -> u64 {
+        self.core.keeper.waiting()
+    }
+
+    /// Takes note of the head of the answer, and completes it: what it says to the gateway is done and taken
+    /// out, and the cookies that identify the session are set. Once: what comes later changes nothing.
+    pub fn answer(&mut self, status: StatusCode, head: &mut HeaderMap) {
+        if self.status.replace(status).is_some() {
+            return;
+        }
+        let Admitted { core, context, method, uri, .. } = self;
+        if let Some(asset) = core
+            .table
+            .asset_of(context.class, method, uri.path())
+            .filter(|_| status == StatusCode::OK)
+        {
+            core.table.note_answer(asset, is_page(head));
+        }
+        if matches!(context.class, Class::Unknown(_)) && shows_a_route(method, status) {
+            let was_long = self.since.elapsed() >= LONG;
+            core.learn(method, uri.path(), context.class.route().filter(|_| was_long));
+        }
+        self.streams = status == StatusCode::SWITCHING_PROTOCOLS || is_stream(head);
+        let said = headers::take_signals(head);
+        let is_good = !status.is_client_error() && !status.is_server_error();
+        let due = Due {
+            session: self.session,
+            lease: self.lease,
+            unknown: self.unknown,
+            ends: self.ends && is_good,
+            gives_passes: self.gives_passes,
+            waited: self.waited,
+            secure: self.secure,
+        };
+        core.conclude(None, &context.visitor, due, &said, head);
+        if let Some(added) = &self.added {
+            added.add_to(status, head);
+        }
+        if let Some(account) = &context.account {
+            account.answered(status);
+        }
+        core.telemetry.route(context.class.route()).answered(status);
+    }
+
+    /// Returns whether the answer is a stream, or opens one: it needs a slot until its head, and is to be
+    /// ended there.
+    pub fn streams(&self) -> bool {
+        self.streams
+    }
+
+    /// Takes note that the client has gone. The slot stays taken for as long as the work goes on.
+    pub fn client_left(&self) {
+        if let Some(slot) = &self.slot {
+            self.core.telemetry.note_disconnect_upstream();
+            slot.depart();
+        }
+    }
+
+    /// Ends the work, which has failed, perhaps in the middle of its answer.
+    pub fn fail(mut self) {
+        self.status = None;
+        self.end();
+    }
+
+    /// Ends the work: the slot is given back. The answer's status says how it went; without one the process
+    /// has failed to answer.
+    pub fn end(mut self) {
+        let now = Instant::now();
+        let took = now.saturating_duration_since(self.since);
+        let route = self.core.telemetry.route(self.context.class.route());
+        route.served(took);
+        let total = self.context.arrived.elapsed();
+        route.passed(self.waited, total.saturating_sub(self.waited).saturating_sub(took));
+        if let Some(account) = &self.context.account {
+            account.done(took);
+            if self.status.is_none() {
+                account.ends(RequestOutcome::UpstreamError, None, Duration::ZERO);
+            }
+        }
+        let outcome = self.status.map_or(Outcome::Failed(Failure::ServerError), outcome_of);
+        if let Some(slot) = self.slot.take() {
+            slot.end_at(outcome, now);
+        }
+    }
+}
