@@ -319,6 +319,12 @@ const CRATES: &[Crate] = &[
         tests_know: &["suimon-store", "suimon-testing"],
         others: Others::AnyBut(&[]),
     },
+    Crate {
+        name: "suimon-tower",
+        knows: &["suimon-gate", "suimon-params", "suimon-proxy", "suimon-settings"],
+        tests_know: &[],
+        others: Others::AnyBut(&["clap"]),
+    },
     // Beside the product.
     Crate { name: "suimon-testing", knows: &[], tests_know: &[], others: Others::AnyBut(NO_SOCKETS) },
     Crate {

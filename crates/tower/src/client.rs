@@ -1,0 +1,35 @@
+//! Where a request comes from.
+
+use http::Extensions;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// The peer of a request's connection. Put it into the request's extensions where nothing else says it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Client {
+    /// Its address.
+    pub address: IpAddr,
+    /// Whether its connection is encrypted.
+    pub is_tls: bool,
+}
+
+impl Client {
+    /// Returns the client that these extensions tell of.
+    pub(crate) fn of(extensions: &Extensions) -> Client {
+        if let Some(client) = extensions.get::<Client>() {
+            return *client;
+        }
+        let address = extensions.get::<SocketAddr>().copied().or_else(|| connect_info(extensions));
+        let address = address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.ip());
+        Client { address, is_tls: false }
+    }
+}
+
+#[cfg(feature = "axum")]
+fn connect_info(extensions: &Extensions) -> Option<SocketAddr> {
+    extensions.get::<axum::extract::ConnectInfo<SocketAddr>>().map(|info| info.0)
+}
+
+#[cfg(not(feature = "axum"))]
+const fn connect_info(_extensions: &Extensions) -> Option<SocketAddr> {
+    None
+}

@@ -1,0 +1,54 @@
+//! Suimon's gate as a layer: a service in Rust lets in as many sessions as will finish, keeps the rest in a
+//! fair line, and finds the limit of each route by itself, without a gateway in front of it.
+//!
+//! ```no_run
+//! use axum::{Router, routing::get};
+//! use suimon_tower::Gate;
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let gate = Gate::open("[admin]\nlisten = \"none\"\n")?;
+//! let app: Router = Router::new().route("/", get(|| async { "hello" })).layer(gate.layer());
+//! let gate = tokio::spawn(gate.run(async { _ = tokio::signal::ctrl_c().await }));
+//! // axum::serve(listener, app.into_make_service_with_connect_info::<std::net::SocketAddr>()) …
+//! # drop(app);
+//! gate.await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What a request goes through is what it goes through in the gateway: it is told apart by route and
+//! visitor, admitted, held, shown its place in line, or refused with the same pages; and the settings are
+//! those of `suimon serve`, as far as they are not about sockets. A gateway with the same `lease.keys` may
+//! stand in front, or a service with this layer behind it: each knows the other's leases and tickets.
+//!
+//! # What it holds to
+//!
+//! - **Readiness.** [`Gated`] is always ready: whether a request may go on can only be said of that request.
+//!   The service within is asked whether it is ready once the request is let in, so that nobody who waits
+//!   holds a place in a buffer or a connection of a pool.
+//! - **Cancellation.** A future that is dropped leaves the queue it waits in, or gives its slot back as
+//!   abandoned; so does a body that is dropped before its end.
+//! - **The slot** is held until the body is done, as the service works until then. A stream that does not
+//!   end by itself (server-sent events, gRPC, an upgrade) gives it back with its head.
+//! - **Errors** of the service within are passed on, and count as failures.
+//!
+//! # Which client it is
+//!
+//! Clients without cookies are told apart by address and browser. The address is taken from an extension
+//! of the request: [`Client`]; a [`SocketAddr`](std::net::SocketAddr); or, with the feature `axum`, axum's
+//! `ConnectInfo<SocketAddr>`. Without any of them all are one network, which is only right in tests. Proxies
+//! in front are believed as `trusted_proxies` says.
+
+mod body;
+mod client;
+mod gate;
+mod service;
+
+pub use body::GatedBody;
+pub use client::Client;
+pub use gate::{Gate, OpenError};
+pub use service::{GateLayer, Gated};
+/// What the gate shows of itself.
+pub use suimon_gate::Counts;
+pub use suimon_proxy::Observer;

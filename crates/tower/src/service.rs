@@ -1,0 +1,84 @@
+//! The layer, and the service that it makes.
+
+use crate::body::GatedBody;
+use crate::client::Client;
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use suimon_proxy::{Door, Entered};
+use tower_layer::Layer;
+use tower_service::Service;
+
+/// Puts the gate before a service. Clones, and the services that they make, share one gate.
+#[derive(Clone, Debug)]
+pub struct GateLayer {
+    door: Door,
+}
+
+/// A service behind the gate.
+#[derive(Clone, Debug)]
+pub struct Gated<S> {
+    door: Door,
+    inner: S,
+}
+
+impl GateLayer {
+    pub(crate) const fn new(door: Door) -> Self {
+        GateLayer { door }
+    }
+}
+
+impl<S> Layer<S> for GateLayer {
+    type Service = Gated<S>;
+
+    fn layer(&self, inner: S) -> Gated<S> {
+        Gated { door: self.door.clone(), inner }
+    }
+}
+
+impl<S, B, R> Service<Request<B>> for Gated<S>
+where
+    S: Service<Request<B>, Response = Response<R>> + Clone + Send + 'static,
+    S::Future: Send,
+    B: Send + 'static,
+    R: Body<Data = Bytes>,
+{
+    type Response = Response<GatedBody<R>>;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, S::Error>> + Send>>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let (door, mut inner) = (self.door.clone(), self.inner.clone());
+        Box::pin(async move {
+            let (head, body) = request.into_parts();
+            let Client { address, is_tls } = Client::of(&head.extensions);
+            let mut admitted = match door.enter(address, is_tls, head).await {
+                Entered::Admitted(admitted) => admitted,
+                Entered::Answered(answer) => return Ok(answer.map(GatedBody::answer)),
+            };
+            let head = admitted.take_request().expect("nobody else takes it");
+            if let Err(error) = poll_fn(|cx| inner.poll_ready(cx)).await {
+                admitted.fail();
+                return Err(error);
+            }
+            match inner.call(Request::from_parts(head, body)).await {
+                Ok(response) => {
+                    let (mut head, body) = response.into_parts();
+                    admitted.answer(head.status, &mut head.headers);
+                    Ok(Response::from_parts(head, GatedBody::served(body, admitted)))
+                }
+                Err(error) => {
+                    admitted.fail();
+                    Err(error)
+                }
+            }
+        })
+    }
+}

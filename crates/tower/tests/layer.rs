@@ -1,0 +1,243 @@
+//! The layer as services and clients see it.
+
+#![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body::{Body, Frame};
+use http_body_util::{BodyExt, Full, StreamBody};
+use std::convert::Infallible;
+use std::future::pending;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use suimon_tower::{Client, Gate, GatedBody, Observer};
+use tokio::sync::{Semaphore, oneshot};
+use tower::{Layer, Service, ServiceExt, service_fn};
+
+/// One slot for `/one`, and no kinds of session.
+const ONE_SLOT: &str = "[discovery]\nmode = \"off\"\n[gate]\nsession_law = \"open\"\n[[route]]\nmatch = \"GET /one\"\nmode = 1\n";
+
+struct Running {
+    layer: suimon_tower::GateLayer,
+    observer: Observer,
+    _stop: oneshot::Sender<()>,
+}
+
+fn gate(settings: &str) -> Running {
+    let gate = Gate::open(settings).unwrap();
+    let (layer, observer) = (gate.layer(), gate.observer());
+    let (stop, stopped) = oneshot::channel::<()>();
+    tokio::spawn(gate.run(async { _ = stopped.await }));
+    Running { layer, observer, _stop: stop }
+}
+
+fn get(path: &str) -> Request<()> {
+    let mut request = Request::get(path).header("host", "shop").body(()).unwrap();
+    request.extensions_mut().insert(Client { address: [192, 0, 2, 7].into(), is_tls: false });
+    request
+}
+
+async fn until(what: &str, condition: impl Fn() -> bool) {
+    let becomes = async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), becomes).await.unwrap_or_else(|_| panic!("never: {what}"));
+}
+
+async fn hello(_: Request<()>) -> Result<Response<Full<Bytes>>, Infallible> {
+    Ok(Response::new(Full::new(Bytes::from_static(b"hello"))))
+}
+
+impl Running {
+    fn counts(&self) -> (u64, u64, u64) {
+        let view = self.observer.view();
+        let sum = |of: fn(&suimon_tower::Counts) -> u64| view.routes.iter().map(|it| of(&it.gate.counts)).sum();
+        (sum(|it| it.completed), sum(|it| it.failed), sum(|it| it.abandoned))
+    }
+
+    fn in_flight(&self) -> usize {
+        self.observer.view().gate.in_flight
+    }
+}
+
+#[tokio::test]
+async fn an_answer_comes_through_as_it_is_and_holds_its_slot_to_the_end_of_its_body() {
+    let gate = gate(ONE_SLOT);
+    let service = gate.layer.layer(service_fn(hello));
+    let answer = service.clone().oneshot(get("/one")).await.unwrap();
+    assert_eq!((answer.status(), gate.in_flight()), (StatusCode::OK, 1));
+    assert_eq!(answer.body().size_hint().exact(), Some(5));
+    let second = tokio::spawn(service.oneshot(get("/one")));
+    until("the second one waits", || gate.observer.view().gate.waiting == 1).await;
+    assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "hello");
+    drop(second.await.unwrap().unwrap().into_body().collect().await);
+    assert_eq!(gate.counts(), (2, 0, 0));
+}
+
+#[tokio::test]
+async fn who_leaves_leaves_nothing_behind_wherever_it_is() {
+    let gate = gate(ONE_SLOT);
+    let held = gate.layer.layer(service_fn(|_: Request<()>| pending::<Result<Response<Full<Bytes>>, Infallible>>()));
+    let inside = tokio::spawn(held.clone().oneshot(get("/one")));
+    until("one is in", || gate.in_flight() == 1).await;
+    let waits = tokio::spawn(held.oneshot(get("/one")));
+    until("one waits", || gate.observer.view().gate.waiting == 1).await;
+    waits.abort();
+    inside.abort();
+    until("nobody is there", || gate.in_flight() + gate.observer.view().gate.waiting == 0).await;
+    // And with an answer of which the rest is not read.
+    let answer = gate.layer.layer(service_fn(hello)).oneshot(get("/one")).await.unwrap();
+    drop(answer);
+    assert_eq!((gate.in_flight(), gate.counts()), (0, (0, 0, 3)));
+}
+
+#[tokio::test]
+async fn a_stream_gives_its_slot_back_with_its_head() {
+    let gate = gate(ONE_SLOT);
+    let service = gate.layer.layer(service_fn(|_: Request<()>| async {
+        let frames = futures_stream();
+        let answer = Response::builder().header("content-type", "text/event-stream");
+        Ok::<_, Infallible>(answer.body(StreamBody::new(frames)).unwrap())
+    }));
+    let answer = service.oneshot(get("/one")).await.unwrap();
+    assert_eq!((gate.in_flight(), gate.counts().0), (0, 1));
+    drop(answer);
+}
+
+/// A stream that never ends.
+fn futures_stream() -> impl futures_core::Stream<Item = Result<Frame<Bytes>, Infallible>> {
+    struct Never;
+    impl futures_core::Stream for Never {
+        type Item = Result<Frame<Bytes>, Infallible>;
+        fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+            Poll::Pending
+        }
+    }
+    Never
+}
+
+#[tokio::test]
+async fn errors_are_passed_on_and_count() {
+    let gate = gate(ONE_SLOT);
+    let fails = service_fn(|_: Request<()>| async { Err::<Response<Full<Bytes>>, _>("broken") });
+    assert_eq!(gate.layer.layer(fails).oneshot(get("/one")).await.unwrap_err(), "broken");
+    let breaks = service_fn(|_: Request<()>| async {
+        struct Breaks;
+        impl Body for Breaks {
+            type Data = Bytes;
+            type Error = &'static str;
+            fn poll_frame(
+                self: Pin<&mut Self>,
+                _: &mut Context<'_>,
+            ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+                Poll::Ready(Some(Err("broken off")))
+            }
+        }
+        Ok::<_, Infallible>(Response::new(Breaks))
+    });
+    let answer = gate.layer.layer(breaks).oneshot(get("/one")).await.unwrap();
+    assert!(answer.into_body().collect().await.is_err());
+    assert_eq!((gate.in_flight(), gate.counts()), (0, (0, 2, 0)));
+}
+
+/// A service with one place, which whoever has asked it whether it is ready holds.
+#[derive(Debug)]
+struct OnePlace {
+    places: Arc<Semaphore>,
+    held: Option<tokio::sync::OwnedSemaphorePermit>,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Clone for OnePlace {
+    fn clone(&self) -> Self {
+        OnePlace { places: Arc::clone(&self.places), held: None, asked: Arc::clone(&self.asked) }
+    }
+}
+
+impl Service<Request<()>> for OnePlace {
+    type Response = Response<Full<Bytes>>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.asked.fetch_add(1, SeqCst);
+        match Arc::clone(&self.places).try_acquire_owned() {
+            Ok(place) => self.held = Some(place),
+            Err(_) => {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<()>) -> Self::Future {
+        let place = self.held.take().expect("asked before");
+        Box::pin(async move {
+            let answer = hello(request).await;
+            drop(place);
+            answer
+        })
+    }
+}
+
+#[tokio::test]
+async fn nobody_who_waits_holds_a_place_of_the_service() {
+    let gate = gate(ONE_SLOT);
+    let asked = Arc::new(AtomicUsize::new(0));
+    let inner = OnePlace { places: Arc::new(Semaphore::new(1)), held: None, asked: Arc::clone(&asked) };
+    let mut service = gate.layer.layer(inner.clone());
+    let first = service.ready().await.unwrap().call(get("/one")).await.unwrap();
+    let waits = tokio::spawn(service.clone().oneshot(get("/one")));
+    until("one waits", || gate.observer.view().gate.waiting == 1).await;
+    assert_eq!((asked.load(SeqCst), inner.places.available_permits()), (1, 1));
+    drop(first);
+    drop(waits.await.unwrap().unwrap());
+    assert_eq!(asked.load(SeqCst), 2);
+}
+
+#[tokio::test]
+async fn who_is_not_let_in_gets_the_gates_page_and_the_service_hears_nothing() {
+    let gate = gate(
+        "[gate]\nsession_law = \"static\"\nstatic_sessions = 1\n[[session]]\nkind = \"visit\"\nwaiting_room = false\npatience = \"100ms\"\n",
+    );
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&calls);
+    let service = gate.layer.layer(service_fn(move |request| {
+        counted.fetch_add(1, SeqCst);
+        hello(request)
+    }));
+    let ask = async |browser: &str| {
+        let mut request = get("/start");
+        request.headers_mut().insert("user-agent", browser.parse().unwrap());
+        service.clone().oneshot(request).await.unwrap()
+    };
+    let first = ask("one").await;
+    assert_eq!(first.status(), StatusCode::OK);
+    first.into_body().collect().await.unwrap();
+    let refused = ask("two").await;
+    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert!(refused.headers().contains_key("retry-after"));
+    let text = refused.into_body().collect().await.unwrap().to_bytes();
+    assert!(!text.is_empty());
+    assert_eq!(calls.load(SeqCst), 1);
+}
+
+#[tokio::test]
+async fn settings_with_faults_are_refused_with_all_of_them() {
+    let error = Gate::open("[gate]\nsession_law = \"opn\"\n[lissten]\n").unwrap_err().to_string();
+    assert!(error.contains("session_law") && error.contains("lissten"), "{error}");
+}
+
+/// What the types promise to users of clones and boxes.
+#[test]
+fn services_and_bodies_can_be_sent() {
+    fn is_send<T: Send>() {}
+    is_send::<suimon_tower::Gated<OnePlace>>();
+    is_send::<GatedBody<Full<Bytes>>>();
+}
