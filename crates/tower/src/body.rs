@@ -56,7 +56,9 @@ impl<R: Body<Data = Bytes>> Body for GatedBody<R> {
     ) -> Poll<Option<Result<Frame<Bytes>, R::Error>>> {
         let mut this = self.project();
         let (frame, is_over) = match this.body.as_mut().project() {
-            KindProjection::Answer { text } => return Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
+            KindProjection::Answer { text } => {
+                return Poll::Ready(text.take().map(|text| Ok(Frame::data(text))));
+            }
             KindProjection::Served { mut body } => {
                 let frame = ready!(body.as_mut().poll_frame(cx));
                 // Whoever reads a body of known length may not ask for its end.

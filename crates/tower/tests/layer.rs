@@ -56,7 +56,8 @@ async fn hello(_: Request<()>) -> Result<Response<Full<Bytes>>, Infallible> {
 impl Running {
     fn counts(&self) -> (u64, u64, u64) {
         let view = self.observer.view();
-        let sum = |of: fn(&suimon_tower::Counts) -> u64| view.routes.iter().map(|it| of(&it.gate.counts)).sum();
+        let sum =
+            |of: fn(&suimon_tower::Counts) -> u64| view.routes.iter().map(|it| of(&it.gate.counts)).sum();
         (sum(|it| it.completed), sum(|it| it.failed), sum(|it| it.abandoned))
     }
 
@@ -82,7 +83,8 @@ async fn an_answer_comes_through_as_it_is_and_holds_its_slot_to_the_end_of_its_b
 #[tokio::test]
 async fn who_leaves_leaves_nothing_behind_wherever_it_is() {
     let gate = gate(ONE_SLOT);
-    let held = gate.layer.layer(service_fn(|_: Request<()>| pending::<Result<Response<Full<Bytes>>, Infallible>>()));
+    let held =
+        gate.layer.layer(service_fn(|_: Request<()>| pending::<Result<Response<Full<Bytes>>, Infallible>>()));
     let inside = tokio::spawn(held.clone().oneshot(get("/one")));
     until("one is in", || gate.in_flight() == 1).await;
     let waits = tokio::spawn(held.oneshot(get("/one")));

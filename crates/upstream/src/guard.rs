@@ -13,8 +13,6 @@ pub(crate) struct Guard {
     pub(crate) node: Arc<Node>,
     /// And whether no other node would have done: see [`suimon_fleet::Served`].
     pub(crate) route: Option<(RouteId, bool)>,
-    /// What the fleet was told of its route.
-    pub(crate) begun: Option<RouteId>,
     /// The worker that has the request; dropping it says that the request was cancelled.
     pub(crate) worker: Option<Lease>,
 }
@@ -67,7 +65,7 @@ impl Drop for Guard {
         let now = self.shared.now();
         let mut fleet = self.shared.fleet();
         fleet.handle_release(now, self.node.id);
-        if let Some(route) = self.begun {
+        if let Some((route, _)) = self.route {
             fleet.handle_ended(self.node.id, route);
         }
     }

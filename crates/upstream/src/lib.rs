@@ -368,7 +368,8 @@ impl Shared {
         }
         // It has a request, so nothing else is at its place.
         let node = self.nodes.get(pick.node)?;
-        let guard = Guard { shared: Arc::clone(self), node, route: None, begun: head.route, worker: None };
+        let route = head.route.map(|route| (route, pick.reason.is_bound()));
+        let guard = Guard { shared: Arc::clone(self), node, route, worker: None };
         Some((pick, guard))
     }
 

@@ -106,7 +106,6 @@ pub(super) async fn send(
                 return Err(cause.into_iter().fold(error, UpstreamError::caused_by));
             }
         };
-        guard.route = head.route.map(|route| (route, pick.reason.is_bound()));
         let is_fresh = losses > 0 || tries == TRIES_MAX;
         let wanted = Wanted { passes: head.is_ungated, is_fresh, is_replayable: replayable };
         let (link, used_before) = match open(&node, &shared, wanted, &mut guard).await {

@@ -24,8 +24,8 @@ use suimon_downstream::connection::{Busy, Connection};
 use suimon_downstream::request_body::RequestBody;
 use suimon_gate::{LeaseDue, Refusal};
 use suimon_identity::identify::{self, Visitor};
-use suimon_message::{headers, signals};
 use suimon_message::validate::{RequestFault, validate};
+use suimon_message::{headers, signals};
 use suimon_model::{Failure, KindId, Outcome, Reason, RequestId, SessionId};
 use suimon_routes::Class;
 use suimon_waiting_room::{self as waiting_room, WaitingRoom};
@@ -227,10 +227,8 @@ impl Admitted {
             return;
         }
         let Admitted { core, context, method, uri, .. } = self;
-        if let Some(asset) = core
-            .table
-            .asset_of(context.class, method, uri.path())
-            .filter(|_| status == StatusCode::OK)
+        if let Some(asset) =
+            core.table.asset_of(context.class, method, uri.path()).filter(|_| status == StatusCode::OK)
         {
             core.table.note_answer(asset, is_page(head));
         }

@@ -39,6 +39,7 @@ enum KnownBy {
 }
 
 /// What an answer is to do for the session of its request.
+#[derive(Clone, Copy)]
 pub(super) struct Due {
     pub(super) session: Option<(KindId, SessionId)>,
     /// Whether a lease was due when the request started.
