@@ -223,9 +223,10 @@ impl Admitted {
     /// Takes note of the head of the answer, and completes it: what it says to the gateway is done and taken
     /// out, and the cookies that identify the session are set. Once: what comes later changes nothing.
     pub fn answer(&mut self, status: StatusCode, head: &mut HeaderMap) {
-        if self.status.replace(status).is_some() {
+        if self.status.is_some() {
             return;
         }
+        self.status = Some(status);
         let Admitted { core, context, method, uri, .. } = self;
         if let Some(asset) =
             core.table.asset_of(context.class, method, uri.path()).filter(|_| status == StatusCode::OK)
