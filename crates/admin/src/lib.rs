@@ -41,6 +41,7 @@ mod logs;
 mod metrics;
 mod names;
 mod nodes;
+mod observed;
 #[cfg(feature = "schema")]
 mod openapi;
 mod overrides;
@@ -78,6 +79,7 @@ pub use names::{
     STATE_PATH, WAITING_ROOM_PATH,
 };
 pub use nodes::{NodeState, PhpState};
+pub use observed::{Beside, sites_of};
 #[cfg(feature = "schema")]
 pub use openapi::openapi_document;
 pub use overrides::{
@@ -88,7 +90,7 @@ pub use pool::{
     Auto, PoolAnswer, PoolChangeState, PoolDetails, PoolOrder, PoolRequest, PoolSize, PoolState, PoolTotals,
     WorkerState,
 };
-pub use routes::{Params, metrics_text, serve};
+pub use routes::{Params, Watch, metrics_text, serve};
 pub use scaling::{ScalingChange, ScalingState};
 pub use services::ServiceState;
 pub use sharing::SharingState;

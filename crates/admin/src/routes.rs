@@ -76,6 +76,60 @@ const PATHS: [(&str, &str); 13] = [
 /// What describes the listener; `cargo xtask docs` writes it.
 const OPENAPI: &str = include_str!("../openapi.json");
 
+/// The sites, with what is remembered of them from second to second. Clones are of the same.
+#[derive(Clone)]
+pub struct Watch {
+    sites: Sites,
+    guard: Guard,
+}
+
+impl Watch {
+    /// Returns the watch over `sites`: at least one, the main one first.
+    ///
+    /// # Errors
+    /// Fails if there is no site.
+    pub fn new(params: Params, sites: Vec<Site>) -> io::Result<Watch> {
+        if sites.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no site to be shown"));
+        }
+        let guard = Guard { hosts: params.hosts.into(), access: Arc::clone(&params.access) };
+        Ok(Watch { sites: Sites::new(sites, &params.version, params.access), guard })
+    }
+
+    /// Takes note of all sites each second, where no listener does. Never returns.
+    pub async fn run(self) {
+        self.sites.watch().await;
+    }
+
+    /// Returns what `/api/state` answers of the main site.
+    pub fn state(&self) -> State {
+        self.sites.main().state(0)
+    }
+
+    /// Answers on `listener` until `ended` is done and open requests are answered.
+    ///
+    /// # Errors
+    /// Fails if the listener does.
+    pub async fn serve(
+        self,
+        listener: impl Into<AdminListener>,
+        ended: impl Future<Output = ()> + Send + 'static,
+    ) -> io::Result<()> {
+        let Watch { sites, guard } = self;
+        let service = router(guard, sites.clone()).into_make_service_with_connect_info::<Peer>();
+        let told = sites.clone();
+        let ended = async move {
+            ended.await;
+            told.end();
+        };
+        let served = axum::serve(Bounded::new(listener.into()), service).with_graceful_shutdown(ended);
+        tokio::select! {
+            done = served.into_future() => done,
+            () = sites.watch() => unreachable!("it goes on for ever"),
+        }
+    }
+}
+
 /// Answers on `listener` until `ended` is done and open requests are answered. `sites`: at least one,
 /// the main one first.
 ///
@@ -87,22 +141,7 @@ pub async fn serve(
     sites: Vec<Site>,
     ended: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    if sites.is_empty() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no site to be shown"));
-    }
-    let guard = Guard { hosts: params.hosts.into(), access: Arc::clone(&params.access) };
-    let sites = Sites::new(sites, &params.version, params.access);
-    let service = router(guard, sites.clone()).into_make_service_with_connect_info::<Peer>();
-    let told = sites.clone();
-    let ended = async move {
-        ended.await;
-        told.end();
-    };
-    let served = axum::serve(Bounded::new(listener.into()), service).with_graceful_shutdown(ended);
-    tokio::select! {
-        done = served.into_future() => done,
-        () = sites.watch() => unreachable!("it goes on for ever"),
-    }
+    Watch::new(params, sites)?.serve(listener, ended).await
 }
 
 fn router(guarded: Guard, sites: Sites) -> Router {

@@ -25,19 +25,19 @@ use given::Given;
 use notify::Notifier;
 use reload::Adopter;
 use serde_json::json;
-use source::Gateway;
+use source::Process;
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
-use suimon_admin::AdminListener;
+use suimon_admin::{AdminListener, Beside};
 use suimon_identity::keys::KeysError;
 use suimon_params::Recording;
 use suimon_params::pool::{PORT_WORD, SOCKET_WORD};
 use suimon_params::upstream::{NodeAddress, NodeParams};
 use suimon_proxy::{BegunSession, RecordError};
 use suimon_proxy::{Observer, Server, StartError};
-use suimon_settings::{Faults, Settings, StatePath, text_of};
+use suimon_settings::{Faults, MAIN_SITE, Settings, StatePath, text_of};
 use takeover::{Predecessor, Successor};
 use telemetry::Told;
 use tokio::net::{TcpStream, UnixStream};
@@ -280,13 +280,8 @@ async fn serve(
     tokio::spawn(look_at_nodes(nodes.collect()));
 
     let draining = Arc::new(AtomicBool::new(false));
-    let gateway = Gateway {
-        observer: server.observer(),
-        draining: Arc::clone(&draining),
-        adopter,
-        told: Arc::clone(&told),
-    };
-    let sites = source::sites(&gateway);
+    let beside: Arc<dyn Beside> = Arc::new(Process { adopter, told: Arc::clone(&told) });
+    let sites = suimon_admin::sites_of(&server.observer(), MAIN_SITE, &draining, &beside);
     let (shown, told_of, access) = (sites.clone(), sites.clone(), Arc::clone(&credentials.access));
     let (handed_over, is_handed_over) = watch::channel(false);
     // The collector takes both processes for one, and the numbers of the other one go on from here.
