@@ -48,4 +48,4 @@ pub use secrets::{without_password, without_secrets};
 pub use settings::{Settings, with_lines};
 pub use shape::{parse_size, socket_of};
 pub use sites::{MAIN_SITE, SiteState};
-pub use state_path::StatePath;
+pub use state_path::{StatePath, state_folder};

@@ -2,14 +2,13 @@
 //! state.
 
 use rustix::fs::Access;
-use std::env;
 use std::fs::DirBuilder;
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use suimon_identity::keys::{Keys, KeysError};
 use suimon_params::AccessFormat;
-use suimon_settings::{Faults, Settings, StatePath};
+use suimon_settings::{Faults, Settings, StatePath, state_folder};
 
 /// The key file in the state folder. The other files are named by port or address, so that two
 /// gateways never write to the same file.
@@ -35,9 +34,7 @@ pub(crate) fn keys_there(kept: &StatePath) -> Option<PathBuf> {
     match kept {
         StatePath::Nowhere => None,
         StatePath::File(path) => Some(path.clone()),
-        StatePath::StateFolder => {
-            state_folder(variable).map(|folder| folder.join(KEYS)).filter(|path| path.exists())
-        }
+        StatePath::StateFolder => state_folder().map(|folder| folder.join(KEYS)).filter(|path| path.exists()),
     }
 }
 
@@ -92,10 +89,6 @@ pub(crate) fn check(settings: &Settings, faults: &mut Faults) {
             );
         }
     }
-}
-
-fn variable(name: &str) -> Option<PathBuf> {
-    env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
 /// Names the files of state of all sites of a gateway that listens at `address`. Without an address, or
@@ -157,7 +150,7 @@ fn file(kept: &StatePath, name: Option<&str>, consequence: &str) -> Option<PathB
         StatePath::StateFolder => {}
     }
     let name = name?;
-    let Some(folder) = state_folder(variable) else {
+    let Some(folder) = state_folder() else {
         tracing::warn!(
             "there is no state folder ($STATE_DIRECTORY, $XDG_STATE_HOME and $HOME are not set), so {consequence}"
         );
@@ -170,24 +163,9 @@ fn file(kept: &StatePath, name: Option<&str>, consequence: &str) -> Option<PathB
     Some(folder.join(name))
 }
 
-/// Returns the state folder: systemd's, else $XDG_STATE_HOME's, else the usual one in $HOME.
-fn state_folder(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
-    // systemd may name several folders, separated by colons; the first is ours.
-    let systemd = variable("STATE_DIRECTORY").and_then(|paths| env::split_paths(&paths).next());
-    systemd
-        .or_else(|| variable("XDG_STATE_HOME").map(|home| home.join("suimon")))
-        .or_else(|| variable("HOME").map(|home| home.join(".local/state/suimon")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn folder(set: &[(&str, &str)]) -> Option<PathBuf> {
-        state_folder(|name| {
-            set.iter().find(|(known, _)| *known == name).map(|(_, value)| PathBuf::from(value))
-        })
-    }
 
     #[test]
     fn each_address_has_a_learned_file_of_its_own_and_one_taken_by_chance_has_none() {
@@ -202,14 +180,5 @@ mod tests {
             assert_eq!(name, "learned-__1-80-tickets.json");
         }
         assert_eq!(learned(&StatePath::Nowhere, Some("127.0.0.1:80".parse().unwrap()), None), None);
-    }
-
-    #[test]
-    fn the_state_folder_is_systemds_then_the_desktops_then_the_homes() {
-        let all = [("STATE_DIRECTORY", "/s/a:/s/b"), ("XDG_STATE_HOME", "/x"), ("HOME", "/h")];
-        assert_eq!(folder(&all), Some("/s/a".into()));
-        assert_eq!(folder(&all[1..]), Some("/x/suimon".into()));
-        assert_eq!(folder(&all[2..]), Some("/h/.local/state/suimon".into()));
-        assert_eq!(folder(&[]), None);
     }
 }
