@@ -13,13 +13,14 @@ use std::path::Path;
 /// The table.
 const TABLE: &str = "docs/bounds.md";
 /// Crates that hold what strangers send, or what comes of it.
-const CRATES: [&str; 21] = [
+const CRATES: [&str; 22] = [
     "admin",
     "agent",
     "cluster",
     "downstream",
     "engine",
     "fastcgi",
+    "ffi",
     "fleet",
     "gate",
     "identity",

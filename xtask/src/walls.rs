@@ -294,6 +294,12 @@ const CRATES: &[Crate] = &[
         others: Others::AnyBut(&["toml", "clap"]),
     },
     Crate {
+        name: "suimon-ffi",
+        knows: &["suimon-admin", "suimon-identity", "suimon-proxy", "suimon-settings"],
+        tests_know: &[],
+        others: Others::AnyBut(&["axum", "clap"]),
+    },
+    Crate {
         name: "suimon-cli",
         knows: &[
             "suimon-admin",

@@ -116,4 +116,10 @@ impl Door {
             Err(_gone) => unreachable!("only whoever dropped this knows that the client has left"),
         }
     }
+
+    /// Returns the answer to a request that whoever works on requests cannot even keep in mind.
+    pub fn refuse(&self, head: &request::Parts) -> Entered {
+        let (site, _) = self.sites.site_of(&head.uri, &head.headers);
+        full(&site.core(), head)
+    }
 }

@@ -1,0 +1,274 @@
+//! What each function does.
+
+use crate::support::{Server, Told, open, quiet, until, with_room};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::ptr;
+use std::time::Duration;
+use suimon::c::*;
+
+const SOON: Duration = Duration::from_secs(30);
+const NOW: Duration = Duration::ZERO;
+/// One request at a time at one route.
+const ONE_SLOT: &str = "[[route]]\nmatch = \"GET /hold\"\nmode = 1\n";
+/// One session, and nobody is held.
+const ONE_SESSION: &str = "[[session]]\nkind = \"shopping\"\nhold = \"0s\"\nwaiting_room = false\n[gate]\nsession_law = \"static\"\nstatic_sessions = 1\n";
+
+fn server(settings: &str) -> Server {
+    open(&quiet(settings)).unwrap()
+}
+
+fn let_in(told: &Told) -> u64 {
+    assert_eq!(told.code, SUIMON_OK, "{told:?}");
+    told.request
+}
+
+#[test]
+fn a_request_is_let_in_answered_and_ended_once() {
+    let server = server("");
+    let told = server.enter("/", "");
+    let request = let_in(&told);
+    let id = told.text.strip_prefix("x-request-id: ").unwrap().strip_suffix("\r\n").unwrap();
+    assert_eq!(id.len(), 32, "{told:?}");
+    assert_eq!(server.count("in_flight"), 1);
+    assert_eq!(server.result(request).code, SUIMON_NOTHING);
+    let told = server.answer(request, 200, "content-type: text/html\r\n");
+    assert_eq!((told.code, &*told.text), (SUIMON_OK, ""));
+    assert_eq!(server.end(request), SUIMON_OK);
+    assert_eq!([server.end(request), server.leave(request)], [SUIMON_UNKNOWN; 2]);
+    assert_eq!([server.answer(request, 200, "").code, server.result(request).code], [SUIMON_UNKNOWN; 2]);
+    assert_eq!((server.count("in_flight"), server.count("completed")), (0, 1));
+}
+
+#[test]
+fn work_that_is_not_answered_has_failed_and_an_error_has_too() {
+    let server = server("");
+    let ended = |status: Option<u32>| {
+        let request = let_in(&server.enter("/", ""));
+        status.map(|status| server.answer(request, status, ""));
+        server.end(request);
+    };
+    ended(None);
+    ended(Some(500));
+    // Declined, which is as much work as any.
+    ended(Some(404));
+    assert_eq!((server.count("failed"), server.count("completed")), (2, 1));
+}
+
+#[test]
+fn whoever_waits_is_told_by_next_when_it_is_let_in() {
+    let server = server(ONE_SLOT);
+    let first = let_in(&server.enter("/hold", ""));
+    let [second, third] = [(); 2].map(|()| server.enter("/hold", ""));
+    assert_eq!([second.code, third.code], [SUIMON_WAITS; 2]);
+    assert_eq!(server.result(second.request).code, SUIMON_WAITS);
+    assert_eq!(server.next(NOW).code, SUIMON_NOTHING);
+    // A client leaves while it waits: it is over.
+    assert_eq!(server.leave(second.request), SUIMON_OK);
+    assert_eq!(server.leave(second.request), SUIMON_UNKNOWN);
+    until("one waits", || server.count("queued") == 1);
+    server.serve(first);
+    let told = server.next(SOON);
+    assert_eq!((told.code, told.request), (SUIMON_OK, third.request));
+    let held = told.text.lines().find_map(|line| line.strip_prefix("suimon-held: ")).unwrap();
+    held.parse::<u64>().unwrap();
+    // One that leaves while it is worked on keeps its slot.
+    assert_eq!([server.leave(told.request), server.leave(told.request)], [SUIMON_OK; 2]);
+    assert_eq!(server.count("orphaned"), 1);
+    server.serve(told.request);
+    assert_eq!((server.count("in_flight"), server.count("abandoned")), (0, 2));
+}
+
+#[test]
+fn a_thread_that_waits_for_a_result_is_woken() {
+    let server = server(ONE_SLOT);
+    let first = let_in(&server.enter("/hold", ""));
+    let second = server.enter("/hold", "").request;
+    std::thread::scope(|scope| {
+        let told = scope.spawn(|| server.next(SOON));
+        server.serve(first);
+        assert_eq!(let_in(&told.join().unwrap()), second);
+    });
+}
+
+#[test]
+fn nothing_is_lost_where_a_buffer_is_too_small() {
+    let server = server(ONE_SLOT);
+    let head = "GET /hold HTTP/1.1\r\nhost: shop\r\n\r\n";
+    let told = server.enter_head(head, "192.0.2.7", 3);
+    assert_eq!((told.code, told.length), (SUIMON_TOO_SMALL, "x-request-id: \r\n".len() + 32));
+    // It holds its slot, and nobody was told that it may be worked on.
+    let first = told.request;
+    assert_eq!(server.count("in_flight"), 1);
+    assert_eq!(server.answer(first, 200, "").code, SUIMON_UNKNOWN);
+    let_in(&server.result(first));
+
+    // The same where it waited.
+    let second = server.enter("/hold", "").request;
+    let told = server.answer_in(first, 200, "suimon-session: end\r\n", 3);
+    assert_eq!((told.code, told.length), (SUIMON_TOO_SMALL, "-suimon-session\r\n".len()));
+    assert_eq!(server.answer(first, 500, "").text, "-suimon-session\r\n", "what was said first counts");
+    assert_eq!(server.answer(first, 500, "").text, "");
+    server.end(first);
+    let told = server.next_in(SOON, 0);
+    assert_eq!((told.code, told.request), (SUIMON_TOO_SMALL, second));
+    let_in(&server.result(second));
+
+    // Whoever cannot have the result gives it up.
+    server.serve(second);
+    let third = server.enter_head(head, "192.0.2.7", 0).request;
+    assert_eq!([server.end(third), server.end(third)], [SUIMON_OK, SUIMON_UNKNOWN]);
+    let fourth = server.enter_head(head, "192.0.2.7", 0).request;
+    assert_eq!([server.leave(fourth), server.end(fourth)], [SUIMON_OK, SUIMON_UNKNOWN]);
+    assert_eq!((server.count("in_flight"), server.count("completed"), server.count("abandoned")), (0, 2, 2));
+}
+
+#[test]
+fn who_is_not_let_in_gets_a_whole_answer() {
+    let server = server(ONE_SESSION);
+    let first = let_in(&server.enter("/", "cookie: JSESSIONID=AAAAAAAAAAAAAAAAAAAA\r\n"));
+    let refused = server.enter_head("GET / HTTP/1.1\r\nhost: shop\r\n\r\n", "198.51.100.7", 1 << 16);
+    assert_eq!(refused.code, SUIMON_ANSWERED, "{refused:?}");
+    let (head, body) = refused.text.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 503 Service Unavailable\r\n"), "{head}");
+    assert!(head.contains("\r\nretry-after: "), "{head}");
+    assert!(head.contains(&format!("\r\ncontent-length: {}", body.len())), "{head}");
+    assert!(body.contains("\"reason\":"), "{body}");
+    // It is over.
+    assert_eq!([server.end(refused.request), server.leave(refused.request)], [SUIMON_UNKNOWN; 2]);
+
+    let page = server.enter_head(
+        "GET / HTTP/1.1\r\nhost: shop\r\naccept: text/html\r\n\r\n",
+        "198.51.100.7",
+        1 << 16,
+    );
+    assert!(page.text.contains("<h1>Too many people at once</h1>"), "{}", page.text);
+    let bare = server.enter_head("HEAD / HTTP/1.1\r\nhost: shop\r\n\r\n", "198.51.100.7", 1 << 16);
+    assert!(bare.code == SUIMON_ANSWERED && bare.text.ends_with("\r\n\r\n"), "{bare:?}");
+
+    // The answer to the one who is in gets its lease, as somebody waits to be let in.
+    let told = server.answer(first, 200, "cache-control: public\r\ncontent-type: text/html\r\n");
+    assert!(told.text.contains("=cache-control: private\r\n"), "{told:?}");
+    let lease = told.text.lines().find_map(|line| line.strip_prefix("+set-cookie: ")).unwrap();
+    server.end(first);
+    let lease = lease.split(';').next().unwrap();
+    assert!(lease.starts_with("suimon="), "{lease}");
+    let again = server.enter_head(
+        &format!("GET / HTTP/1.1\r\nhost: shop\r\ncookie: {lease}\r\n\r\n"),
+        "203.0.113.7",
+        1 << 16,
+    );
+    server.serve(let_in(&again));
+
+    // A small buffer: the answer is kept.
+    let refused = server.enter_head("GET / HTTP/1.1\r\nhost: shop\r\n\r\n", "198.51.100.7", 10);
+    assert_eq!(refused.code, SUIMON_TOO_SMALL);
+    let told = server.result(refused.request);
+    assert_eq!((told.code, told.length), (SUIMON_ANSWERED, refused.length));
+    assert_eq!(server.result(refused.request).code, SUIMON_UNKNOWN);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_the_reason() {
+    let server = server("");
+    let head = "GET / HTTP/1.1\r\nhost: shop\r\n\r\n";
+    let wrong = |head: &str, address: &str| {
+        let told = server.enter_head(head, address, 1000);
+        assert_eq!(told.code, SUIMON_INVALID, "{told:?}");
+        told.text
+    };
+    assert_eq!(wrong("GET / HTTP/1.1\r\n", "192.0.2.7"), "head: it does not end in an empty line");
+    assert_eq!(wrong(head, "here"), "address: not one of IPv4 or IPv6");
+    // Of a long text comes what there is room for.
+    let told = server.enter_head(head, "here", 7);
+    assert_eq!((&*told.text, told.length), ("address", "address: not one of IPv4 or IPv6".len()));
+    let request = let_in(&server.enter("/", ""));
+    assert_eq!(server.answer(request, 99, "").text, "status: must be from 100 to 999");
+    assert_eq!(server.answer(request, 70_000, "").code, SUIMON_INVALID);
+    assert_eq!(server.answer(request, 200, "a: b").text, "lines: the last one has no end");
+    server.serve(request);
+
+    let mut number = 0_u64;
+    // SAFETY: NULL is what is tried; all else is as it should be.
+    unsafe {
+        assert_eq!(suimon_server_end(ptr::null(), 1), SUIMON_INVALID);
+        assert_eq!(suimon_server_next(server.0, 0, &raw mut number, ptr::null_mut()), SUIMON_INVALID);
+        let (code, why, _) = with_room(100, |out| suimon_server_next(server.0, 0, ptr::null_mut(), out));
+        assert_eq!((code, &*why), (SUIMON_INVALID, "request: NULL"));
+        let (code, why, _) = with_room(100, |out| {
+            suimon_server_enter(server.0, ptr::null(), 5, b"::1".as_ptr(), 3, 0, &raw mut number, out)
+        });
+        assert_eq!((code, &*why), (SUIMON_INVALID, "head: NULL, or longer than there is memory"));
+        suimon_server_close(ptr::null_mut());
+        assert!(suimon_server_open(b"\xff".as_ptr(), 1, ptr::null_mut()).is_null());
+    }
+    let bad = "GET /a%zz HTTP/1.1\r\n\r\n";
+    // What a client may have done wrong has an answer.
+    let told = server.enter_head(bad, "192.0.2.7", 1 << 16);
+    assert!(told.code == SUIMON_ANSWERED && told.text.starts_with("HTTP/1.1 400 "), "{told:?}");
+}
+
+#[test]
+fn settings_that_are_wrong_are_told_together_and_nothing_is_opened() {
+    let why = open("gate.order = \"last\"\n[limits]\nheaders = 0\n").err().unwrap();
+    assert!(why.contains("gate.order") && why.contains("limits.headers"), "{why}");
+    assert!(why.contains("settings:1"), "{why}");
+}
+
+#[test]
+fn after_its_end_a_server_answers_closed() {
+    let server = server(ONE_SLOT);
+    let first = let_in(&server.enter("/hold", ""));
+    let second = server.enter("/hold", "").request;
+    std::thread::scope(|scope| {
+        let closing = scope.spawn(|| server.close());
+        // What is under way goes on to its end.
+        until("it drains", || {
+            let told = server.enter("/other", "");
+            if told.code == SUIMON_OK {
+                server.serve(told.request);
+            }
+            told.code == SUIMON_ANSWERED
+        });
+        server.serve(first);
+        assert_eq!(let_in(&server.next(SOON)), second);
+        // Whoever waits for results is told the end.
+        let last = scope.spawn(|| server.next(SOON));
+        server.serve(second);
+        closing.join().unwrap();
+        assert_eq!(last.join().unwrap().code, SUIMON_CLOSED);
+    });
+    assert_eq!(server.enter("/", "").code, SUIMON_CLOSED);
+    assert_eq!(server.next(NOW).code, SUIMON_CLOSED);
+    assert_eq!([server.end(first), server.leave(first)], [SUIMON_CLOSED; 2]);
+}
+
+#[test]
+fn what_is_not_ended_when_the_time_is_over_is_abandoned() {
+    let server = server(ONE_SLOT);
+    let first = let_in(&server.enter("/hold", ""));
+    server.enter("/hold", "");
+    server.close();
+    assert_eq!(server.end(first), SUIMON_CLOSED);
+}
+
+#[test]
+fn the_admin_listener_shows_what_the_state_says() {
+    let settings = "lease.keys = \"none\"\nlearned.state = \"none\"\nadmin.listen = \"127.0.0.1:0\"\nlog.filter = \"warn\"\n";
+    let server = open(settings).unwrap();
+    server.serve(let_in(&server.enter("/", "")));
+    let address = server.admin().unwrap();
+    let ask = |path: &str| {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    assert!(ask("/readyz").starts_with("HTTP/1.1 200 "));
+    assert!(ask("/metrics").contains("suimon_route_ended_requests_total"));
+    let shown = ask("/api/state");
+    let shown: serde_json::Value = serde_json::from_str(shown.split_once("\r\n\r\n").unwrap().1).unwrap();
+    assert_eq!(shown["routes"], server.state()["routes"]);
+    assert_eq!(server.count("completed"), 1);
+}
