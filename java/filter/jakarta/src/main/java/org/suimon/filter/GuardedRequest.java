@@ -1,0 +1,152 @@
+package org.suimon.filter;
+
+import jakarta.servlet.AsyncContext;
+import jakarta.servlet.ServletRequest;
+import jakarta.servlet.ServletResponse;
+import jakarta.servlet.http.HttpServletRequest;
+import jakarta.servlet.http.HttpServletRequestWrapper;
+import jakarta.servlet.http.HttpSession;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.Enumeration;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/** A request that has been let in, as the application sees it. */
+final class GuardedRequest extends HttpServletRequestWrapper {
+    /** What only the gate may say; a client's own are not passed on. */
+    private static final List<String> OWN = List.of("suimon-waiting", "suimon-held");
+
+    private final HttpServletRequest arrived;
+    private final Permit permit;
+    /** Of the gate, for the application. */
+    private final Map<String, String> told;
+    private GuardedResponse response;
+
+    GuardedRequest(HttpServletRequest arrived, Permit permit, String told) {
+        super(arrived);
+        this.arrived = arrived;
+        this.permit = permit;
+        this.told = parse(told);
+    }
+
+    private GuardedRequest(GuardedRequest same) {
+        super(same.arrived);
+        arrived = same.arrived;
+        permit = same.permit;
+        told = same.told;
+        response = same.response;
+    }
+
+    /** Takes note of the response that belongs to this request. */
+    void answeredBy(GuardedResponse response) {
+        this.response = response;
+    }
+
+    private static Map<String, String> parse(String lines) {
+        Map<String, String> told = new LinkedHashMap<>();
+        for (String line : lines.split("\r\n")) {
+            int colon = line.indexOf(':');
+            if (colon > 0) {
+                told.put(line.substring(0, colon), line.substring(colon + 1).strip());
+            }
+        }
+        return told;
+    }
+
+    /** Returns whether the application has had a session of this request that is there no more. */
+    boolean hasLostSession() {
+        return permit.session() != null && arrived.getSession(false) == null;
+    }
+
+    /** Returns the session if this request has begun it, else null. */
+    HttpSession newSession() {
+        HttpSession known = permit.session() == null ? null : arrived.getSession(false);
+        return known != null && known.isNew() ? known : null;
+    }
+
+    @Override
+    public HttpSession getSession() {
+        return noted(super.getSession());
+    }
+
+    @Override
+    public HttpSession getSession(boolean create) {
+        return noted(super.getSession(create));
+    }
+
+    private HttpSession noted(HttpSession known) {
+        if (known != null) {
+            permit.hasSession(known);
+        }
+        return known;
+    }
+
+    @Override
+    public String getHeader(String name) {
+        String own = own(name);
+        if (own != null) {
+            return own.isEmpty() ? null : own;
+        }
+        return super.getHeader(name);
+    }
+
+    @Override
+    public Enumeration<String> getHeaders(String name) {
+        String own = own(name);
+        if (own != null) {
+            return own.isEmpty() ? Collections.emptyEnumeration() : Collections.enumeration(List.of(own));
+        }
+        return super.getHeaders(name);
+    }
+
+    @Override
+    public int getIntHeader(String name) {
+        String own = own(name);
+        if (own != null) {
+            return own.isEmpty() ? -1 : Integer.parseInt(own);
+        }
+        return super.getIntHeader(name);
+    }
+
+    @Override
+    public Enumeration<String> getHeaderNames() {
+        List<String> names = new ArrayList<>(told.keySet());
+        for (Enumeration<String> all = super.getHeaderNames(); all.hasMoreElements(); ) {
+            String name = all.nextElement();
+            if (own(name) == null) {
+                names.add(name);
+            }
+        }
+        return Collections.enumeration(names);
+    }
+
+    /** Returns what the gate says of a header: empty if nobody may say it, null if it is the client's. */
+    private String own(String name) {
+        for (Map.Entry<String, String> entry : told.entrySet()) {
+            if (entry.getKey().equalsIgnoreCase(name)) {
+                return entry.getValue();
+            }
+        }
+        return OWN.stream().anyMatch(own -> own.equalsIgnoreCase(name)) ? "" : null;
+    }
+
+    @Override
+    public AsyncContext startAsync() {
+        // Without a request named, the container takes the one below this, whose answer nobody would notice. A
+        // forward has moved the path of this one, not that of a new one.
+        return watched(arrived.startAsync(new GuardedRequest(this), response));
+    }
+
+    @Override
+    public AsyncContext startAsync(ServletRequest request, ServletResponse response) {
+        return watched(super.startAsync(request, response));
+    }
+
+    private AsyncContext watched(AsyncContext context) {
+        permit.becomesAsynchronous();
+        context.addListener(new AsyncEnd(permit, response));
+        return context;
+    }
+}

@@ -1,0 +1,99 @@
+package org.suimon.filter;
+
+import java.io.PrintWriter;
+import java.nio.charset.Charset;
+import java.nio.charset.IllegalCharsetNameException;
+import java.nio.charset.StandardCharsets;
+import java.nio.charset.UnsupportedCharsetException;
+
+/** Text of a response, whose bytes are counted before they are written. */
+final class GuardedWriter extends PrintWriter {
+    private static final int LINE_END_BYTES = 2;
+
+    private final PrintWriter to;
+    private final GuardedResponse response;
+    private final boolean isUtf8;
+    private final double bytesPerChar;
+
+    GuardedWriter(PrintWriter to, String encoding, GuardedResponse response) {
+        super(to);
+        this.to = to;
+        this.response = response;
+        Charset charset = charset(encoding);
+        isUtf8 = charset.equals(StandardCharsets.UTF_8);
+        bytesPerChar = charset.canEncode() ? charset.newEncoder().maxBytesPerChar() : 1;
+    }
+
+    private static Charset charset(String encoding) {
+        try {
+            return encoding == null ? StandardCharsets.ISO_8859_1 : Charset.forName(encoding);
+        } catch (IllegalCharsetNameException | UnsupportedCharsetException unknown) {
+            return StandardCharsets.ISO_8859_1;
+        }
+    }
+
+    @Override
+    public void write(int one) {
+        response.writes(isUtf8 ? utf8((char) one) : most(1));
+        to.write(one);
+    }
+
+    @Override
+    public void write(char[] text, int from, int length) {
+        long bytes = 0;
+        for (int at = from; isUtf8 && at < from + length; at++) {
+            bytes += utf8(text[at]);
+        }
+        response.writes(isUtf8 ? bytes : most(length));
+        to.write(text, from, length);
+    }
+
+    @Override
+    public void write(String text, int from, int length) {
+        long bytes = 0;
+        for (int at = from; isUtf8 && at < from + length; at++) {
+            bytes += utf8(text.charAt(at));
+        }
+        response.writes(isUtf8 ? bytes : most(length));
+        to.write(text, from, length);
+    }
+
+    /** Returns what a char takes; of a pair each half takes two. */
+    private static int utf8(char one) {
+        if (one < 0x80) {
+            return 1;
+        }
+        return one < 0x800 || Character.isSurrogate(one) ? 2 : 3;
+    }
+
+    private long most(int chars) {
+        return (long) Math.ceil(chars * bytesPerChar);
+    }
+
+    @Override
+    public void println() {
+        response.writes(LINE_END_BYTES);
+        to.println();
+    }
+
+    @Override
+    public void flush() {
+        response.flushes();
+        to.flush();
+    }
+
+    @Override
+    public void close() {
+        response.flushes();
+        to.close();
+    }
+
+    @Override
+    public boolean checkError() {
+        boolean failed = to.checkError();
+        if (failed) {
+            response.clientHasLeft();
+        }
+        return failed;
+    }
+}

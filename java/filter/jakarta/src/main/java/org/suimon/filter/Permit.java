@@ -1,0 +1,175 @@
+package org.suimon.filter;
+
+import jakarta.servlet.AsyncContext;
+import jakarta.servlet.http.HttpServletResponse;
+import jakarta.servlet.http.HttpSession;
+import java.io.IOException;
+import java.util.concurrent.atomic.AtomicBoolean;
+
+/**
+ * One request at the gate, from its arrival to its end, as an attribute of the request. It ends once, whatever
+ * happens and on whichever threads.
+ */
+final class Permit {
+    /** The attribute of the request. */
+    static final String ATTRIBUTE = "org.suimon.filter.permit";
+
+    private final Server server;
+    private final long number;
+    private final AtomicBoolean isAnswered = new AtomicBoolean();
+    private final AtomicBoolean hasLeft = new AtomicBoolean();
+    private final AtomicBoolean isOver = new AtomicBoolean();
+    /** Once it is there, the request waits no longer. */
+    private Decision decision;
+    /** Waits in the place of a thread. */
+    private AsyncContext parked;
+
+    private boolean isResumed;
+    private volatile boolean isClaimed;
+    private volatile boolean isAsynchronous;
+    /** The session that the application has asked for last. */
+    private volatile HttpSession session;
+
+    Permit(Server server, long number) {
+        this.server = server;
+        this.number = number;
+    }
+
+    long number() {
+        return number;
+    }
+
+    /** Takes note that the request's own thread knows of it. */
+    void claim() {
+        isClaimed = true;
+    }
+
+    boolean isClaimed() {
+        return isClaimed;
+    }
+
+    /** Takes note of what became of the request, and sends it on its way if it is parked. */
+    void decide(Decision decision) {
+        AsyncContext waits;
+        synchronized (this) {
+            if (this.decision != null) {
+                return;
+            }
+            this.decision = decision;
+            waits = parked;
+            notifyAll();
+        }
+        if (waits != null) {
+            resume(waits);
+        }
+    }
+
+    /** Lets the request wait without a thread until it is decided about. */
+    void park(AsyncContext waits) {
+        synchronized (this) {
+            parked = waits;
+            if (decision == null) {
+                return;
+            }
+        }
+        resume(waits);
+    }
+
+    private void resume(AsyncContext waits) {
+        try {
+            if (decision.bytes() == null) {
+                // The application goes: nothing can be dispatched to it.
+                SuimonFilter.sayClosed((HttpServletResponse) waits.getResponse());
+                waits.complete();
+                end();
+            } else {
+                waits.dispatch();
+            }
+        } catch (IllegalStateException | IOException over) {
+            // Its container has ended it meanwhile.
+            leave();
+            end();
+        }
+    }
+
+    /** Waits on this thread until the request is decided about. */
+    Decision await() throws InterruptedException {
+        synchronized (this) {
+            while (decision == null) {
+                wait();
+            }
+            return decision;
+        }
+    }
+
+    /** Returns what became of the request that was parked, the first time it is asked after that. */
+    synchronized Decision takeResumed() {
+        if (parked == null || decision == null || isResumed) {
+            return null;
+        }
+        isResumed = true;
+        return decision;
+    }
+
+    /** Returns whether the request still waits to be decided about. */
+    synchronized boolean isWaiting() {
+        return decision == null;
+    }
+
+    /** Returns the parked request, if it waits in the place of a thread. */
+    synchronized AsyncContext parked() {
+        return parked;
+    }
+
+    /** Takes note that the application goes on with the request after its thread has returned. */
+    void becomesAsynchronous() {
+        isAsynchronous = true;
+    }
+
+    boolean isAsynchronous() {
+        return isAsynchronous;
+    }
+
+    /** Takes note of the session that the application has been given. */
+    void hasSession(HttpSession given) {
+        session = given;
+    }
+
+    HttpSession session() {
+        return session;
+    }
+
+    /** Tells the head of the answer, once, and returns what to change in it, else null. */
+    HeaderChanges answer(int status, byte[] lines) {
+        if (isOver.get() || !isAnswered.compareAndSet(false, true)) {
+            return null;
+        }
+        return server.answer(number, status, lines);
+    }
+
+    boolean isAnswered() {
+        return isAnswered.get();
+    }
+
+    /** Takes note that the client has gone. What works on the request goes on. */
+    void leave() {
+        if (!isOver.get() && hasLeft.compareAndSet(false, true)) {
+            server.leave(number);
+        }
+    }
+
+    boolean hasLeft() {
+        return hasLeft.get();
+    }
+
+    /** Gives the slot back. */
+    void end() {
+        if (isOver.compareAndSet(false, true)) {
+            server.end(this);
+        }
+    }
+
+    boolean isOver() {
+        return isOver.get();
+    }
+}

@@ -1,0 +1,53 @@
+package org.suimon.filter;
+
+import jakarta.servlet.DispatcherType;
+import jakarta.servlet.FilterRegistration;
+import jakarta.servlet.ServletContainerInitializer;
+import jakarta.servlet.ServletContext;
+import java.util.Collections;
+import java.util.EnumSet;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+
+/**
+ * Puts the filter before all others of an application that has this jar and declares none itself.
+ *
+ * <p>Where the jar is shared by all applications of a server, those get the filter that have a parameter of the
+ * context which begins with {@code suimon.}; {@code suimon.filter = off} keeps it from any.
+ */
+public final class Registrar implements ServletContainerInitializer {
+    private static final String NAME = "suimon";
+    private static final String SWITCH = "filter";
+
+    /** Is called by the container. */
+    public Registrar() {}
+
+    @Override
+    public void onStartup(Set<Class<?>> classes, ServletContext context) {
+        Map<String, String> parameters = new TreeMap<>();
+        for (String name : Collections.list(context.getInitParameterNames())) {
+            if (name.startsWith(Settings.PREFIX)) {
+                parameters.put(name.substring(Settings.PREFIX.length()), context.getInitParameter(name));
+            }
+        }
+        boolean isOwn = Registrar.class.getClassLoader() == context.getClassLoader();
+        boolean isWanted = isOwn || !parameters.isEmpty();
+        if (!isWanted || "off".equals(parameters.remove(SWITCH)) || isDeclared(context)) {
+            return;
+        }
+        FilterRegistration.Dynamic filter = context.addFilter(NAME, new SuimonFilter());
+        if (filter == null) {
+            return;
+        }
+        filter.setInitParameters(parameters);
+        filter.setAsyncSupported(true);
+        EnumSet<DispatcherType> types = EnumSet.of(DispatcherType.REQUEST, DispatcherType.ASYNC, DispatcherType.ERROR);
+        filter.addMappingForUrlPatterns(types, false, "/*");
+    }
+
+    private static boolean isDeclared(ServletContext context) {
+        return context.getFilterRegistrations().values().stream()
+                .anyMatch(filter -> SuimonFilter.class.getName().equals(filter.getClassName()));
+    }
+}

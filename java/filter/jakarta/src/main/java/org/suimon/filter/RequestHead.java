@@ -1,0 +1,127 @@
+package org.suimon.filter;
+
+import jakarta.servlet.http.HttpServletRequest;
+import java.util.Arrays;
+import java.util.Enumeration;
+
+/** The head of a request as bytes, the way a client sends it. */
+final class RequestHead {
+    private static final int BEGINS_WITH = 1024;
+    private static final String HEX = "0123456789ABCDEF";
+
+    private byte[] bytes = new byte[BEGINS_WITH];
+    private int length;
+
+    /**
+     * Writes the head of a request.
+     *
+     * @param sessionCookie what the session's cookie is called
+     */
+    RequestHead(HttpServletRequest request, String sessionCookie) {
+        value(request.getMethod());
+        add(' ');
+        String path = request.getRequestURI();
+        boolean hasSessionInPath = request.isRequestedSessionIdFromURL();
+        target(hasSessionInPath ? withoutParameter(path, sessionCookie) : path);
+        if (request.getQueryString() != null) {
+            add('?');
+            target(request.getQueryString());
+        }
+        value(" HTTP/1.1");
+        newLine();
+        boolean hasHost = false;
+        for (Enumeration<String> names = request.getHeaderNames(); names.hasMoreElements(); ) {
+            String name = names.nextElement();
+            hasHost |= name.equalsIgnoreCase("host");
+            for (Enumeration<String> values = request.getHeaders(name); values.hasMoreElements(); ) {
+                header(name, values.nextElement());
+            }
+        }
+        if (!hasHost) {
+            header("host", request.getServerName() + ":" + request.getServerPort());
+        }
+        if (hasSessionInPath) {
+            header("cookie", sessionCookie + "=" + request.getRequestedSessionId());
+        }
+        newLine();
+    }
+
+    byte[] bytes() {
+        return bytes;
+    }
+
+    int length() {
+        return length;
+    }
+
+    private void header(String name, String value) {
+        value(name);
+        value(": ");
+        value(value);
+        newLine();
+    }
+
+    private void newLine() {
+        add('\r');
+        add('\n');
+    }
+
+    /** Adds text of one line; what could end the line is a blank. */
+    private void value(String text) {
+        int end = text.length();
+        room(end);
+        for (int at = 0; at < end; at++) {
+            char one = text.charAt(at);
+            boolean endsLine = one == '\r' || one == '\n' || one == 0;
+            bytes[length++] = (byte) (endsLine ? ' ' : one > 0xFF ? '?' : one);
+        }
+    }
+
+    /** Adds a part of the request's target; what no target may have is written by its number. */
+    private void target(String text) {
+        int end = text.length();
+        room(3 * end);
+        for (int at = 0; at < end; at++) {
+            char one = text.charAt(at);
+            if (one > ' ' && one < 0x7F && one != '"' && one != '<' && one != '>') {
+                bytes[length++] = (byte) one;
+            } else {
+                bytes[length++] = '%';
+                bytes[length++] = (byte) HEX.charAt(one >> 4 & 0xF);
+                bytes[length++] = (byte) HEX.charAt(one & 0xF);
+            }
+        }
+    }
+
+    private void add(char one) {
+        room(1);
+        bytes[length++] = (byte) one;
+    }
+
+    private void room(int more) {
+        if (length + more > bytes.length) {
+            bytes = Arrays.copyOf(bytes, Math.max(bytes.length * 2, length + more));
+        }
+    }
+
+    /** Returns the path without the parameter that carries the session, whatever its letters' case. */
+    static String withoutParameter(String path, String name) {
+        StringBuilder rest = new StringBuilder(path.length());
+        int at = 0;
+        while (at < path.length()) {
+            int end = at + 1;
+            while (end < path.length() && path.charAt(end) != ';' && path.charAt(end) != '/') {
+                end++;
+            }
+            boolean isIt = path.charAt(at) == ';'
+                    && path.regionMatches(true, at + 1, name, 0, name.length())
+                    && at + 1 + name.length() < end
+                    && path.charAt(at + 1 + name.length()) == '=';
+            if (!isIt) {
+                rest.append(path, at, end);
+            }
+            at = end;
+        }
+        return rest.toString();
+    }
+}

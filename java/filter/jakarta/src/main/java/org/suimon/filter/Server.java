@@ -1,0 +1,295 @@
+package org.suimon.filter;
+
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayDeque;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.locks.StampedLock;
+import java.util.function.BiConsumer;
+import java.util.function.ToIntFunction;
+
+/**
+ * The gate of one web application: the native server, and the thread that hears from it which waiting requests
+ * are decided about.
+ */
+final class Server implements AutoCloseable {
+    /** How long the thread waits before it looks whether it is still wanted. */
+    private static final int NEXT_MS = 200;
+    /** How long an application that is undeployed may go on with what is under way, as Tomcat's unloadDelay. */
+    private static final long DRAIN_MS = 2000;
+    /** A thread that has entered a request takes its permit at once; one that never does has died. */
+    private static final long CLAIMED_WITHIN_NS = TimeUnit.SECONDS.toNanos(10);
+    /** Faults of the library that are logged; those after them are not. */
+    private static final int FAULTS_LOGGED_MAX = 10;
+
+    private final NativeLibrary library;
+    private final long server;
+    private final BiConsumer<String, Throwable> log;
+    /** Every request that has entered and not ended. The library bounds them: {@code limits.connections}. */
+    private final Map<Long, Permit> permits = new ConcurrentHashMap<>();
+    /** Read while the native server is called, written once, before it goes. */
+    private final StampedLock calls = new StampedLock();
+
+    /** Decided about before their own threads knew of them. Only the thread that hears uses it. */
+    private final ArrayDeque<Unclaimed> unclaimed = new ArrayDeque<>();
+
+    private final Thread thread = new Thread(this::hear, "suimon-filter");
+    private final AtomicBoolean isClosing = new AtomicBoolean();
+    private volatile boolean isHearing = true;
+    private int faults;
+
+    private record Unclaimed(Permit permit, long since) {}
+
+    /** What became of a request at its arrival: at most one of the two; neither: it is to pass ungated. */
+    record Entry(Permit permit, Decision decision, int result) {}
+
+    private Server(NativeLibrary library, long server, BiConsumer<String, Throwable> log) {
+        this.library = library;
+        this.server = server;
+        this.log = log;
+        thread.setDaemon(true);
+    }
+
+    /**
+     * Opens a gate.
+     *
+     * @param settings TOML, with the names of {@code suimon.toml}
+     * @param log takes what is wrong while it runs
+     * @throws IllegalArgumentException what is wrong with the settings, or with this machine
+     */
+    static Server open(NativeLibrary library, String settings, BiConsumer<String, Throwable> log) {
+        byte[] text = settings.getBytes(StandardCharsets.UTF_8);
+        Reply error = new Reply(64 << 10);
+        long handle = library.open(text, error);
+        if (handle == 0) {
+            throw new IllegalArgumentException(error.text().strip());
+        }
+        Server server = new Server(library, handle, log);
+        server.thread.start();
+        return server;
+    }
+
+    /** Takes in a request. One that waits is decided about later, by {@link Permit#decide}. */
+    Entry enter(RequestHead head, String address, boolean isTls) {
+        if (isClosing.get()) {
+            return new Entry(null, Decision.CLOSED, NativeLibrary.CLOSED);
+        }
+        Reply reply = new Reply();
+        int result = call(reply, () ->
+                library.enter(server, head.bytes(), head.length(), address.getBytes(StandardCharsets.US_ASCII), isTls, reply));
+        return switch (result) {
+            case NativeLibrary.OK -> {
+                Permit permit = claim(reply.request);
+                Decision decision = new Decision(true, reply.copy());
+                permit.decide(decision);
+                yield new Entry(permit, decision, result);
+            }
+            case NativeLibrary.WAITS -> new Entry(claim(reply.request), null, result);
+            case NativeLibrary.ANSWERED -> new Entry(null, new Decision(false, reply.copy()), result);
+            case NativeLibrary.CLOSED -> new Entry(null, Decision.CLOSED, result);
+            default -> {
+                fault("suimon_server_enter", result, reply);
+                yield new Entry(null, null, result);
+            }
+        };
+    }
+
+    /** Returns the permit of a request. Who asks first makes it: its own thread, or the one that hears. */
+    private Permit permit(long number) {
+        return permits.computeIfAbsent(number, key -> new Permit(this, key));
+    }
+
+    private Permit claim(long number) {
+        Permit permit = permit(number);
+        permit.claim();
+        return permit;
+    }
+
+    /** See {@link Permit#answer}. */
+    HeaderChanges answer(long number, int status, byte[] lines) {
+        Reply reply = new Reply();
+        int result = call(reply, () -> library.answer(server, number, status, lines, reply));
+        if (result == NativeLibrary.OK) {
+            return reply.length == 0 ? HeaderChanges.NONE : HeaderChanges.parse(reply.head());
+        }
+        if (result != NativeLibrary.UNKNOWN && result != NativeLibrary.CLOSED) {
+            fault("suimon_server_answer", result, reply);
+        }
+        return HeaderChanges.NONE;
+    }
+
+    /** See {@link Permit#leave}. */
+    void leave(long number) {
+        guarded(() -> library.leave(server, number));
+    }
+
+    /** See {@link Permit#end}. */
+    void end(Permit permit) {
+        permits.remove(permit.number());
+        guarded(() -> library.end(server, permit.number()));
+        if (isClosing.get()) {
+            synchronized (permits) {
+                permits.notifyAll();
+            }
+        }
+    }
+
+    /** Returns how many requests have entered and not ended. */
+    int underWay() {
+        return permits.size();
+    }
+
+    /** Returns what {@code GET /api/state} of the admin listener answers. */
+    String state() {
+        return text(reply -> library.state(server, reply));
+    }
+
+    /** Returns the address of the admin listener; empty without one. */
+    String admin() {
+        return text(reply -> library.admin(server, reply));
+    }
+
+    private String text(ToIntFunction<Reply> what) {
+        Reply reply = new Reply(16 << 10);
+        int result = guarded(() -> what.applyAsInt(reply));
+        while (result == NativeLibrary.TOO_SMALL) {
+            reply.grow();
+            result = guarded(() -> what.applyAsInt(reply));
+        }
+        return result == NativeLibrary.OK ? reply.text() : "";
+    }
+
+    /** Calls the library, and fetches what did not fit into the reply. */
+    private int call(Reply reply, Call what) {
+        return guarded(() -> whole(what.carryOut(), reply));
+    }
+
+    private int whole(int first, Reply reply) {
+        int result = first;
+        while (result == NativeLibrary.TOO_SMALL) {
+            reply.grow();
+            result = library.result(server, reply.request, reply);
+        }
+        return result;
+    }
+
+    /** A call of the native server. */
+    private interface Call {
+        int carryOut();
+    }
+
+    /** Calls the native server, unless it is gone. */
+    private int guarded(Call what) {
+        long stamp = calls.tryReadLock();
+        if (stamp == 0) {
+            return NativeLibrary.CLOSED;
+        }
+        try {
+            return what.carryOut();
+        } finally {
+            calls.unlockRead(stamp);
+        }
+    }
+
+    /** Hears which waiting requests are decided about, until the server closes. */
+    private void hear() {
+        Reply reply = new Reply(32 << 10);
+        while (isHearing) {
+            endUnclaimed();
+            int result = whole(library.next(server, NEXT_MS, reply), reply);
+            switch (result) {
+                case NativeLibrary.OK, NativeLibrary.ANSWERED -> decide(reply, result);
+                case NativeLibrary.NOTHING, NativeLibrary.UNKNOWN -> { }
+                case NativeLibrary.CLOSED -> {
+                    return;
+                }
+                default -> fault("suimon_server_next", result, reply);
+            }
+        }
+    }
+
+    private void decide(Reply reply, int result) {
+        Permit permit = permit(reply.request);
+        if (!permit.isClaimed()) {
+            unclaimed.add(new Unclaimed(permit, System.nanoTime()));
+        }
+        try {
+            permit.decide(new Decision(result == NativeLibrary.OK, reply.copy()));
+        } catch (RuntimeException failure) {
+            log.accept("suimon: a waiting request could not be resumed", failure);
+        }
+    }
+
+    /** Ends what was decided about after its thread had given it up. */
+    private void endUnclaimed() {
+        while (!unclaimed.isEmpty() && System.nanoTime() - unclaimed.peek().since() > CLAIMED_WITHIN_NS) {
+            Permit permit = unclaimed.remove().permit();
+            if (!permit.isClaimed()) {
+                permit.end();
+            }
+        }
+    }
+
+    private synchronized void fault(String function, int result, Reply reply) {
+        faults++;
+        if (faults <= FAULTS_LOGGED_MAX) {
+            String says = reply.length > 0 ? ": " + reply.text() : "";
+            log.accept("suimon: " + function + " returned " + result + says, null);
+        }
+    }
+
+    /**
+     * Refuses newcomers, sends away who waits, lets what is under way end for two seconds, and ends the native
+     * server with all its threads.
+     */
+    @Override
+    public void close() {
+        if (!isClosing.compareAndSet(false, true)) {
+            return;
+        }
+        for (Permit permit : permits.values()) {
+            if (permit.isWaiting()) {
+                permit.leave();
+                permit.decide(Decision.CLOSED);
+            }
+        }
+        drain();
+        isHearing = false;
+        join();
+        permits.values().forEach(Permit::end);
+        calls.writeLock();
+        library.close(server);
+    }
+
+    private void drain() {
+        long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(DRAIN_MS);
+        synchronized (permits) {
+            long left = DRAIN_MS;
+            while (!permits.isEmpty() && left > 0) {
+                try {
+                    permits.wait(left);
+                } catch (InterruptedException interrupted) {
+                    Thread.currentThread().interrupt();
+                    return;
+                }
+                left = TimeUnit.NANOSECONDS.toMillis(until - System.nanoTime());
+            }
+        }
+    }
+
+    private void join() {
+        boolean wasInterrupted = false;
+        while (thread.isAlive()) {
+            try {
+                thread.join();
+            } catch (InterruptedException interrupted) {
+                wasInterrupted = true;
+            }
+        }
+        if (wasInterrupted) {
+            Thread.currentThread().interrupt();
+        }
+    }
+}

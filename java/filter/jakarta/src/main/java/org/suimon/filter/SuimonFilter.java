@@ -1,0 +1,207 @@
+package org.suimon.filter;
+
+import jakarta.servlet.AsyncContext;
+import jakarta.servlet.DispatcherType;
+import jakarta.servlet.Filter;
+import jakarta.servlet.FilterChain;
+import jakarta.servlet.FilterConfig;
+import jakarta.servlet.ServletContext;
+import jakarta.servlet.ServletException;
+import jakarta.servlet.ServletRequest;
+import jakarta.servlet.ServletResponse;
+import jakarta.servlet.http.HttpServletRequest;
+import jakarta.servlet.http.HttpServletResponse;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.util.concurrent.atomic.AtomicBoolean;
+
+/**
+ * Suimon inside a web application: lets in as many requests as the application can serve, holds or refuses the
+ * others, and keeps those who wait in line. Settings are those of {@code suimon.toml}, as a file or as
+ * parameters of the filter; see docs/java-filter.md.
+ *
+ * <p>A request is at the gate once, when it arrives. Forwards, includes, error pages and dispatches of an
+ * asynchronous application belong to it.
+ */
+public final class SuimonFilter implements Filter {
+    private static final int RETRY_CLOSED_S = 2;
+
+    private final AtomicBoolean hasWarned = new AtomicBoolean();
+    private ServletContext context;
+    private Server server;
+    private Management management;
+    private String sessionCookie;
+    /** Whether a request that waits can be begun anew; see {@link ResumedRequest}. */
+    private boolean isTomcat;
+
+    /** Is called by the container. */
+    public SuimonFilter() {}
+
+    @Override
+    public void init(FilterConfig config) throws ServletException {
+        context = config.getServletContext();
+        isTomcat = context.getServerInfo().startsWith("Apache Tomcat");
+        String named = context.getSessionCookieConfig().getName();
+        sessionCookie = named == null ? "JSESSIONID" : named;
+        try {
+            server = Server.open(NativeFiles.open(), Settings.of(config).toml(), this::log);
+        } catch (IllegalArgumentException | IOException | UnsatisfiedLinkError fault) {
+            throw new ServletException("suimon: " + fault.getMessage(), fault);
+        }
+        management = Management.register(context, server);
+        String admin = server.admin();
+        if (!admin.isEmpty()) {
+            context.log("suimon: http://" + admin + "/ shows what it does");
+        }
+    }
+
+    private void log(String message, Throwable why) {
+        if (why == null) {
+            context.log(message);
+        } else {
+            context.log(message, why);
+        }
+    }
+
+    @Override
+    public void destroy() {
+        if (management != null) {
+            management.unregister();
+        }
+        if (server != null) {
+            server.close();
+        }
+    }
+
+    @Override
+    public void doFilter(ServletRequest request, ServletResponse response, FilterChain chain)
+            throws IOException, ServletException {
+        if (!(request instanceof HttpServletRequest asked) || !(response instanceof HttpServletResponse answer)) {
+            chain.doFilter(request, response);
+        } else if (request.getAttribute(Permit.ATTRIBUTE) instanceof Permit permit) {
+            again(permit, asked, answer, chain);
+        } else if (request.getDispatcherType() != DispatcherType.REQUEST) {
+            chain.doFilter(request, response);
+        } else {
+            arrive(asked, answer, chain);
+        }
+    }
+
+    /** A request that is at the gate for the first time. */
+    private void arrive(HttpServletRequest request, HttpServletResponse response, FilterChain chain)
+            throws IOException, ServletException {
+        RequestHead head = new RequestHead(request, sessionCookie);
+        Server.Entry entry = server.enter(head, request.getRemoteAddr(), request.isSecure());
+        if (entry.permit() != null) {
+            request.setAttribute(Permit.ATTRIBUTE, entry.permit());
+        }
+        if (entry.decision() != null) {
+            decided(entry.permit(), entry.decision(), request, response, chain);
+        } else if (entry.permit() != null) {
+            hold(entry.permit(), request, response, chain);
+        } else if (entry.result() == NativeLibrary.INVALID) {
+            response.sendError(HttpServletResponse.SC_BAD_REQUEST);
+        } else {
+            // A fault of the gate is no fault of the visitor.
+            chain.doFilter(request, response);
+        }
+    }
+
+    /** A request that was here before: it has waited, or was dispatched by the application or to an error page. */
+    private void again(Permit permit, HttpServletRequest request, HttpServletResponse response, FilterChain chain)
+            throws IOException, ServletException {
+        Decision decision = permit.takeResumed();
+        if (decision != null) {
+            decided(permit, decision, request, response, chain);
+        } else if (permit.isWaiting()) {
+            // Its container has ended it: this is an error page.
+            chain.doFilter(request, response);
+        } else {
+            GuardedResponse guarded = guarded(permit, request, response, "");
+            chain.doFilter(request instanceof GuardedRequest ? request : guarded.request(), guarded);
+            if (!request.isAsyncStarted()) {
+                guarded.conclude(guarded.getStatus());
+            }
+        }
+    }
+
+    private GuardedResponse guarded(
+            Permit permit, HttpServletRequest request, HttpServletResponse response, String told) {
+        if (response instanceof GuardedResponse already) {
+            return already;
+        }
+        GuardedRequest guarded = new GuardedRequest(request, permit, told);
+        GuardedResponse answer = new GuardedResponse(response, guarded, permit, sessionCookie);
+        guarded.answeredBy(answer);
+        return answer;
+    }
+
+    /** Lets a request wait without a thread, where that can be done. */
+    private void hold(Permit permit, HttpServletRequest request, HttpServletResponse response, FilterChain chain)
+            throws IOException, ServletException {
+        if (isTomcat && request.isAsyncSupported()) {
+            AsyncContext waits = request.startAsync(new ResumedRequest(request, permit), response);
+            waits.setTimeout(0);
+            waits.addListener(new AsyncEnd(permit, null));
+            permit.park(waits);
+            return;
+        }
+        if (hasWarned.compareAndSet(false, true)) {
+            context.log("suimon: requests that wait keep their threads, as "
+                    + (isTomcat ? "the filter or one before it is not declared async-supported"
+                            : "this is not Tomcat"));
+        }
+        try {
+            decided(permit, permit.await(), request, response, chain);
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+            permit.leave();
+            permit.end();
+            sayClosed(response);
+        }
+    }
+
+    private void decided(
+            Permit permit, Decision decision, HttpServletRequest request, HttpServletResponse response, FilterChain chain)
+            throws IOException, ServletException {
+        if (decision.isAdmitted()) {
+            work(permit, new String(decision.bytes(), StandardCharsets.ISO_8859_1), request, response, chain);
+            return;
+        }
+        if (permit != null) {
+            permit.end();
+        }
+        if (decision.bytes() == null) {
+            sayClosed(response);
+        } else {
+            new WholeAnswer(decision.bytes()).write(response);
+        }
+    }
+
+    /** Lets the application work on a request, and ends its permit unless the application goes on elsewhere. */
+    private void work(
+            Permit permit, String told, HttpServletRequest request, HttpServletResponse response, FilterChain chain)
+            throws IOException, ServletException {
+        GuardedResponse guarded = guarded(permit, request, response, told);
+        boolean hasReturned = false;
+        try {
+            chain.doFilter(guarded.request(), guarded);
+            hasReturned = true;
+        } finally {
+            if (!permit.isAsynchronous() || !request.isAsyncStarted()) {
+                if (hasReturned) {
+                    guarded.conclude(guarded.getStatus());
+                } else if (!permit.hasLeft()) {
+                    guarded.conclude(HttpServletResponse.SC_INTERNAL_SERVER_ERROR);
+                }
+                permit.end();
+            }
+        }
+    }
+
+    /** Answers while the application is undeployed. */
+    static void sayClosed(HttpServletResponse response) throws IOException {
+        response.setIntHeader("Retry-After", RETRY_CLOSED_S);
+        response.sendError(HttpServletResponse.SC_SERVICE_UNAVAILABLE);
+    }
+}
