@@ -1,0 +1,72 @@
+package org.suimon.filter;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import jakarta.servlet.ServletOutputStream;
+import jakarta.servlet.WriteListener;
+import jakarta.servlet.http.HttpServletResponse;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+class AnswersTest {
+    @Test
+    void changes_are_read_line_by_line() {
+        HeaderChanges changes = HeaderChanges.parse("+set-cookie: a=b; Path=/\r\n=cache-control: private\r\n-Suimon-Line\r\n");
+        assertEquals(
+                List.of(
+                        new HeaderChanges.Change(HeaderChanges.Deed.ADD, "set-cookie", "a=b; Path=/"),
+                        new HeaderChanges.Change(HeaderChanges.Deed.SET, "cache-control", "private"),
+                        new HeaderChanges.Change(HeaderChanges.Deed.REMOVE, "Suimon-Line", "")),
+                changes.changes());
+        assertTrue(changes.removes("suimon-line"));
+        assertFalse(changes.removes("cache-control"));
+        assertEquals(List.of(), HeaderChanges.parse("").changes());
+    }
+
+    @Test
+    void a_whole_answer_is_written_as_it_is() throws IOException {
+        List<String> calls = new ArrayList<>();
+        ByteArrayOutputStream body = new ByteArrayOutputStream();
+        HttpServletResponse response = Stub.of(HttpServletResponse.class, (method, arguments) -> {
+            if (method.equals("getOutputStream")) {
+                return to(body);
+            }
+            calls.add(method + Arrays.toString(arguments));
+            return null;
+        });
+        String answer = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/html\r\nretry-after: 5\r\n"
+                + "set-cookie: a=1\r\nset-cookie: b=2\r\ncontent-length: 4\r\nconnection: close\r\n\r\n\u00E9\r\n\r";
+        new WholeAnswer(answer.getBytes(StandardCharsets.ISO_8859_1)).write(response);
+        assertEquals(
+                List.of("resetBuffer[]", "setStatus[503]", "setContentType[text/html]", "setHeader[retry-after, 5]",
+                        "addHeader[set-cookie, a=1]", "addHeader[set-cookie, b=2]", "setContentLength[4]", "flushBuffer[]"),
+                calls);
+        assertEquals("\u00E9\r\n\r", body.toString(StandardCharsets.ISO_8859_1));
+    }
+
+    private static ServletOutputStream to(ByteArrayOutputStream body) {
+        return new ServletOutputStream() {
+            @Override
+            public void write(int one) {
+                body.write(one);
+            }
+
+            @Override
+            public boolean isReady() {
+                return true;
+            }
+
+            @Override
+            public void setWriteListener(WriteListener listener) {
+                throw new UnsupportedOperationException();
+            }
+        };
+    }
+}

@@ -1,0 +1,63 @@
+package org.suimon.filter;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import jakarta.servlet.http.HttpServletRequest;
+import java.nio.charset.StandardCharsets;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.junit.jupiter.api.Test;
+
+class RequestHeadTest {
+    private static String head(String uri, String query, Map<String, List<String>> headers, String idInPath) {
+        HttpServletRequest request = Stub.of(HttpServletRequest.class, (method, arguments) -> switch (method) {
+            case "getMethod" -> "GET";
+            case "getRequestURI" -> uri;
+            case "getQueryString" -> query;
+            case "isRequestedSessionIdFromURL" -> idInPath != null;
+            case "getRequestedSessionId" -> idInPath;
+            case "getHeaderNames" -> Collections.enumeration(headers.keySet());
+            case "getHeaders" -> Collections.enumeration(headers.get(arguments[0]));
+            case "getServerName" -> "shop";
+            case "getServerPort" -> 80;
+            default -> throw new AssertionError(method);
+        });
+        RequestHead head = new RequestHead(request, "JSESSIONID");
+        return new String(head.bytes(), 0, head.length(), StandardCharsets.ISO_8859_1);
+    }
+
+    @Test
+    void each_value_of_a_header_is_a_line() {
+        Map<String, List<String>> headers = new TreeMap<>(Map.of("host", List.of("a"), "x", List.of("1", "2")));
+        assertEquals("GET /p?q=1 HTTP/1.1\r\nhost: a\r\nx: 1\r\nx: 2\r\n\r\n", head("/p", "q=1", headers, null));
+    }
+
+    @Test
+    void a_session_in_the_path_is_a_cookie_and_no_part_of_the_route() {
+        assertEquals(
+                "GET /a;v=1/b HTTP/1.1\r\nhost: shop:80\r\ncookie: JSESSIONID=7F\r\n\r\n",
+                head("/a;v=1/b;jsessionid=7F", null, Map.of(), "7F"));
+    }
+
+    @Test
+    void no_character_of_a_value_ends_a_line() {
+        Map<String, List<String>> headers = Map.of("x", List.of("1\r\ny: 2\u010D\u010A"));
+        assertEquals("GET / HTTP/1.1\r\nx: 1  y: 2??\r\nhost: shop:80\r\n\r\n", head("/", null, headers, null));
+    }
+
+    @Test
+    void what_no_target_may_have_is_written_by_its_number() {
+        String first = head("/caf\u00E9 \r", "a=\"<\u00FF>\"", Map.of(), null).lines().findFirst().orElseThrow();
+        assertEquals("GET /caf%E9%20%0D?a=%22%3C%FF%3E%22 HTTP/1.1", first);
+    }
+
+    @Test
+    void only_the_parameter_of_the_session_is_taken_out() {
+        assertEquals("/a/b;c=1", RequestHead.withoutParameter("/a;JSESSIONID=1/b;c=1;jsessionid=2", "JSESSIONID"));
+        assertEquals("/a;jsessionid", RequestHead.withoutParameter("/a;jsessionid", "JSESSIONID"));
+        assertEquals("/a;jsessionids=1", RequestHead.withoutParameter("/a;jsessionids=1", "JSESSIONID"));
+        assertEquals("", RequestHead.withoutParameter("", "JSESSIONID"));
+    }
+}
