@@ -9,7 +9,7 @@ import javax.management.JMException;
 import javax.management.MBeanServer;
 import javax.management.ObjectName;
 
-/** Shows a filter by JMX: {@code org.suimon:type=Filter,host="localhost",context="/shop"}. */
+/** Shows a filter by JMX: {@code org.suimon:type=Filter,server="Catalina/localhost",context="/shop"}. */
 final class Management implements SuimonMXBean {
     private final Server server;
     private final ObjectName name;
@@ -22,7 +22,7 @@ final class Management implements SuimonMXBean {
     /** Registers the bean of an application. Without it, which is logged, the filter works all the same. */
     static Management register(ServletContext context, Server server) {
         try {
-            ObjectName name = new ObjectName("org.suimon:type=Filter,host="
+            ObjectName name = new ObjectName("org.suimon:type=Filter,server="
                     + ObjectName.quote(context.getVirtualServerName())
                     + ",context=" + ObjectName.quote(context.getContextPath()));
             Management management = new Management(server, name);

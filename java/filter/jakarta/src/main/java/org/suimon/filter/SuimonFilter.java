@@ -118,9 +118,17 @@ public final class SuimonFilter implements Filter {
             chain.doFilter(request, response);
         } else {
             GuardedResponse guarded = guarded(permit, request, response, "");
-            chain.doFilter(request instanceof GuardedRequest ? request : guarded.request(), guarded);
-            if (!request.isAsyncStarted()) {
-                guarded.conclude(guarded.getStatus());
+            boolean hasReturned = false;
+            try {
+                chain.doFilter(request instanceof GuardedRequest ? request : guarded.request(), guarded);
+                hasReturned = true;
+            } finally {
+                if (!hasReturned) {
+                    guarded.conclude(HttpServletResponse.SC_INTERNAL_SERVER_ERROR);
+                    permit.end();
+                } else if (!request.isAsyncStarted()) {
+                    guarded.conclude(guarded.getStatus());
+                }
             }
         }
     }
@@ -188,12 +196,14 @@ public final class SuimonFilter implements Filter {
             chain.doFilter(guarded.request(), guarded);
             hasReturned = true;
         } finally {
-            if (!permit.isAsynchronous() || !request.isAsyncStarted()) {
-                if (hasReturned) {
-                    guarded.conclude(guarded.getStatus());
-                } else if (!permit.hasLeft()) {
+            if (!hasReturned) {
+                // Containers do not always tell the end of an asynchronous request that has failed here.
+                if (!permit.hasLeft()) {
                     guarded.conclude(HttpServletResponse.SC_INTERNAL_SERVER_ERROR);
                 }
+                permit.end();
+            } else if (!permit.isAsynchronous() || !request.isAsyncStarted()) {
+                guarded.conclude(guarded.getStatus());
                 permit.end();
             }
         }

@@ -1,0 +1,177 @@
+package org.suimon.app;
+
+import jakarta.servlet.AsyncContext;
+import jakarta.servlet.ServletException;
+import jakarta.servlet.annotation.WebServlet;
+import jakarta.servlet.http.HttpServlet;
+import jakarta.servlet.http.HttpServletRequest;
+import jakarta.servlet.http.HttpServletResponse;
+import java.io.IOException;
+import java.util.Timer;
+import java.util.TimerTask;
+
+/** Pages that end in every way a page can end. */
+@WebServlet(urlPatterns = "/pages/*", asyncSupported = true, loadOnStartup = 1)
+public class Pages extends HttpServlet {
+    private static final long serialVersionUID = 1;
+
+    private transient Timer timer;
+
+    @Override
+    public void init() {
+        timer = new Timer(true);
+    }
+
+    @Override
+    public void destroy() {
+        timer.cancel();
+    }
+
+    @Override
+    protected void service(HttpServletRequest request, HttpServletResponse response)
+            throws ServletException, IOException {
+        switch (request.getPathInfo()) {
+            case "/ok" -> say(response, "ok");
+            case "/seen" -> say(response, request.getDispatcherType() + " waiting=" + request.getHeader("suimon-waiting")
+                    + " held=" + request.getHeader("Suimon-Held") + " witness=" + request.getAttribute("witness"));
+            case "/slow" -> {
+                sleep(number(request, "ms"));
+                say(response, "slow");
+            }
+            case "/exception" -> throw new ServletException("as wanted");
+            case "/late-exception" -> {
+                response.getWriter().write("x".repeat(20_000));
+                throw new IllegalStateException("as wanted");
+            }
+            case "/error" -> response.sendError(number(request, "status"), "as wanted");
+            case "/status" -> response.setStatus(number(request, "status"));
+            case "/redirect" -> response.sendRedirect(request.getContextPath() + "/pages/ok");
+            case "/forward" -> request.getRequestDispatcher("/pages/ok").forward(request, response);
+            case "/include" -> {
+                say(response, "before ");
+                request.getRequestDispatcher("/sync/page").include(request, response);
+            }
+            case "/big" -> {
+                byte[] piece = new byte[1000];
+                for (int left = number(request, "kb"); left > 0; left--) {
+                    response.getOutputStream().write(piece);
+                }
+            }
+            case "/signal" -> {
+                response.setHeader("Suimon-Session", request.getParameter("session"));
+                response.setHeader("CDN-Cache-Control", "max-age=60");
+                response.setHeader("Cache-Control", "public, max-age=60");
+                say(response, "signal");
+            }
+            case "/login" -> {
+                request.getSession(true);
+                say(response, "in");
+            }
+            case "/late-login" -> {
+                // 8,000 bytes of text in a buffer of 8,192: the head has not gone out.
+                response.setContentType("text/plain;charset=UTF-8");
+                response.getWriter().write("\u00E9".repeat(4000));
+                request.getSession(true);
+            }
+            case "/user" -> say(response, request.getSession(false) == null ? "nobody" : "somebody");
+            case "/logout" -> {
+                if (request.getSession(false) != null) {
+                    request.getSession(false).invalidate();
+                }
+                response.sendRedirect(request.getContextPath() + "/pages/ok");
+            }
+            case "/stream" -> stream(request, response);
+            case "/async" -> later(request.startAsync(), number(request, "ms"), context -> {
+                say((HttpServletResponse) context.getResponse(), "later");
+                context.complete();
+            });
+            case "/async-silent" -> later(request.startAsync(), number(request, "ms"), AsyncContext::complete);
+            case "/async-big" -> later(request.startAsync(request, response), number(request, "ms"), context -> {
+                context.getResponse().getWriter().write("x".repeat(20_000));
+                context.complete();
+            });
+            case "/async-login" -> {
+                request.getSession(true);
+                later(request.startAsync(), 1, AsyncContext::complete);
+            }
+            case "/async-dispatch" -> {
+                if (request.getAttribute("dispatched") == null) {
+                    request.setAttribute("dispatched", true);
+                    later(request.startAsync(), number(request, "ms"), AsyncContext::dispatch);
+                } else {
+                    say(response, "dispatched " + request.getDispatcherType());
+                }
+            }
+            case "/async-again" -> {
+                int round = request.getAttribute("round") instanceof Integer before ? before + 1 : 1;
+                request.setAttribute("round", round);
+                if (round < 3) {
+                    later(request.startAsync(), 1, AsyncContext::dispatch);
+                } else {
+                    say(response, "round " + round);
+                }
+            }
+            case "/async-other" -> request.startAsync().dispatch("/pages/ok");
+            case "/async-exception" -> {
+                request.startAsync();
+                throw new ServletException("as wanted");
+            }
+            case "/async-timeout" -> request.startAsync().setTimeout(number(request, "ms"));
+            case "/async-thread" -> {
+                AsyncContext context = request.startAsync();
+                context.start(() -> {
+                    try {
+                        say((HttpServletResponse) context.getResponse(), "thread");
+                    } catch (IOException gone) {
+                        // The client has left.
+                    }
+                    context.complete();
+                });
+            }
+            default -> response.sendError(404);
+        }
+    }
+
+    /** What is done later. */
+    private interface Later {
+        void carryOut(AsyncContext context) throws IOException;
+    }
+
+    private void later(AsyncContext context, int ms, Later later) {
+        timer.schedule(new TimerTask() {
+            @Override
+            public void run() {
+                try {
+                    later.carryOut(context);
+                } catch (IOException | IllegalStateException gone) {
+                    // The client has left, or the container has ended the request.
+                }
+            }
+        }, ms);
+    }
+
+    /** Sends an event, and goes on until its client asks for the end. */
+    private void stream(HttpServletRequest request, HttpServletResponse response) throws IOException {
+        response.setContentType("text/event-stream");
+        response.getWriter().write("data: one\n\n");
+        response.flushBuffer();
+        sleep(number(request, "ms"));
+        response.getWriter().write("data: two\n\n");
+    }
+
+    private static void say(HttpServletResponse response, String text) throws IOException {
+        response.getWriter().write(text);
+    }
+
+    private static int number(HttpServletRequest request, String name) {
+        return Integer.parseInt(request.getParameter(name));
+    }
+
+    private static void sleep(int ms) {
+        try {
+            Thread.sleep(ms);
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt();
+        }
+    }
+}

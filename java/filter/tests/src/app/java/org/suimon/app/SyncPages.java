@@ -1,0 +1,26 @@
+package org.suimon.app;
+
+import jakarta.servlet.annotation.WebServlet;
+import jakarta.servlet.http.HttpServlet;
+import jakarta.servlet.http.HttpServletRequest;
+import jakarta.servlet.http.HttpServletResponse;
+import java.io.IOException;
+
+/** A page that is not declared fit for asynchronous requests, as most are not. */
+@WebServlet("/sync/*")
+public class SyncPages extends HttpServlet {
+    private static final long serialVersionUID = 1;
+
+    @Override
+    protected void doGet(HttpServletRequest request, HttpServletResponse response) throws IOException {
+        if (request.getParameter("ms") != null) {
+            try {
+                Thread.sleep(Integer.parseInt(request.getParameter("ms")));
+            } catch (InterruptedException stopped) {
+                Thread.currentThread().interrupt();
+            }
+        }
+        response.getWriter().write(request.getDispatcherType() + " " + request.getPathInfo() + " "
+                + request.getParameter("q") + " held=" + request.getHeader("suimon-held") + " witness=" + request.getAttribute("witness"));
+    }
+}

@@ -1,0 +1,39 @@
+package org.suimon.filter.tests;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+
+/** A web.xml that declares the filter. */
+final class Declared {
+    private Declared() {}
+
+    static void write(Path app, Tomcat.Kind kind, boolean isAsync, String... parameters) throws IOException {
+        StringBuilder all = new StringBuilder();
+        for (int at = 0; at < parameters.length; at += 2) {
+            all.append("<init-param><param-name>").append(parameters[at]).append("</param-name><param-value>")
+                    .append(parameters[at + 1].replace("&", "&amp;").replace("<", "&lt;"))
+                    .append("</param-value></init-param>\n");
+        }
+        String head = kind.isJavax()
+                ? "<web-app xmlns=\"http://xmlns.jcp.org/xml/ns/javaee\" version=\"4.0\">"
+                : "<web-app xmlns=\"https://jakarta.ee/xml/ns/jakartaee\" version=\"6.0\">";
+        Files.writeString(app.resolve("WEB-INF/web.xml"), """
+                %s
+                  <filter>
+                    <filter-name>gate</filter-name>
+                    <filter-class>org.suimon.filter.SuimonFilter</filter-class>
+                    <async-supported>%s</async-supported>
+                    %s
+                  </filter>
+                  <filter-mapping>
+                    <filter-name>gate</filter-name>
+                    <url-pattern>/*</url-pattern>
+                    <dispatcher>REQUEST</dispatcher>
+                    <dispatcher>ASYNC</dispatcher>
+                    <dispatcher>ERROR</dispatcher>
+                  </filter-mapping>
+                </web-app>
+                """.formatted(head, isAsync, all));
+    }
+}

@@ -1,0 +1,213 @@
+package org.suimon.filter.tests;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.net.http.HttpResponse;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** An application with the filter comes and goes. */
+class DeployTest {
+    private static final String KINDS = "org.suimon.filter.tests.Tomcat#kinds";
+    private static final int REDEPLOYMENTS = 20;
+    /** What Tomcat and its heap may grow by themselves over the second half of the redeployments. */
+    private static final long GROWTH_MAX_KB = 24 << 10;
+
+    @ParameterizedTest
+    @MethodSource(KINDS)
+    void tomcats_own_examples_are_protected_as_they_are(Tomcat.Kind kind, @TempDir Path base) throws IOException {
+        Tomcat tomcat = new Tomcat(kind, base);
+        Path settings = Files.writeString(base.resolve("suimon.toml"), """
+                [admin]
+                listen = "127.0.0.1:0"
+                [lease]
+                keys = "none"
+                [learned]
+                state = "none"
+                [waiting_room]
+                state = "none"
+                """);
+        Files.writeString(base.resolve("conf/Catalina/localhost/examples.xml"), """
+                <Context docBase="${catalina.home}/webapps/examples">
+                  <Resources>
+                    <PostResources className="org.apache.catalina.webresources.FileResourceSet"
+                                   base="%s" webAppMount="/WEB-INF/lib/suimon-filter.jar"/>
+                  </Resources>
+                  <Parameter name="suimon.config" value="%s"/>
+                </Context>
+                """.formatted(tomcat.filterJar(), settings));
+        try (tomcat) {
+            tomcat.start();
+            for (String page : List.of(
+                    "servlets/servlet/HelloWorldExample", "servlets/servlet/SessionExample", "jsp/jsp2/el/basic-arithmetic.jsp",
+                    "jsp/include/include.jsp", "jsp/forward/forward.jsp", "async/async0", "async/async1", "async/async2",
+                    "async/async3", "index.html", "images/code.gif")) {
+                assertEquals(200, tomcat.get("/examples/" + page).statusCode(), page);
+            }
+            assertEquals(200, tomcat.getLater("/examples/servlets/nonblocking/bytecounter").join().statusCode());
+            tomcat.await("quiet", () -> tomcat.state().isIdle());
+            State state = tomcat.state();
+            assertEquals(12, state.total("requests"), state.json);
+            assertTrue(state.sums().balance(), state.json);
+            assertTrue(state.json.contains("GET /examples/"), state.json);
+        }
+    }
+
+    @ParameterizedTest
+    @MethodSource(KINDS)
+    void a_wrong_setting_keeps_the_application_out_and_the_log_says_why(Tomcat.Kind kind, @TempDir Path base)
+            throws IOException {
+        Tomcat tomcat = new Tomcat(kind, base);
+        tomcat.deploy("wrong", tomcat.settings("gate.session_law", "opne"));
+        Path declared = tomcat.deploy("declared", Map.of());
+        Declared.write(declared, kind, true,
+                "admin.listen", "none", "lease.keys", "none", "learned.state", "none", "waiting_room.state", "none");
+        try (tomcat) {
+            tomcat.start();
+            assertEquals(404, tomcat.get("/wrong/pages/ok").statusCode());
+            assertTrue(tomcat.has("gate.session_law") && tomcat.has("\"opne\""), String.join("\n", tomcat.log()));
+            assertEquals("ok", tomcat.get("/declared/pages/ok").body());
+        }
+    }
+
+    @ParameterizedTest
+    @MethodSource(KINDS)
+    void two_applications_have_a_gate_each_and_jmx_and_the_command_show_it(Tomcat.Kind kind, @TempDir Path base)
+            throws Exception {
+        Tomcat tomcat = new Tomcat(kind, base);
+        tomcat.deploy("one", tomcat.settings());
+        tomcat.deploy("two", tomcat.settings());
+        try (tomcat) {
+            tomcat.start();
+            for (int at = 0; at < 3; at++) {
+                assertEquals("ok", tomcat.get("/one/pages/ok").body());
+            }
+            assertEquals("ok", tomcat.get("/two/pages/ok").body());
+            tomcat.await("their ends", () -> tomcat.manage(bean("one", "Requests")).endsWith("= 3\n")
+                    || tomcat.manage(bean("one", "Requests")).strip().endsWith("= 3"));
+            assertTrue(tomcat.manage(bean("two", "Requests")).strip().endsWith("= 1"), tomcat.manage(bean("two", "Requests")));
+            assertTrue(tomcat.manage(bean("one", "Situation")).strip().matches("(?s)OK.*= (idle|open)"),
+                    tomcat.manage(bean("one", "Situation")));
+            for (String attribute : List.of("Verdict", "ActiveSessions", "InLine", "Waiting", "InFlight", "Refused", "Limits", "State", "Admin")) {
+                assertTrue(tomcat.manage(bean("two", attribute)).startsWith("OK"), attribute);
+            }
+            Process status = new ProcessBuilder(System.getProperty("suimon.command"), "status", "--admin", tomcat.admin())
+                    .redirectErrorStream(true).start();
+            String shown = new String(status.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+            assertTrue(status.waitFor(30, TimeUnit.SECONDS) && status.exitValue() == 0, shown);
+            assertTrue(shown.contains("active session"), shown);
+        }
+    }
+
+    private static String bean(String context, String attribute) {
+        return "jmxproxy/?get=org.suimon:type=Filter,server=%22Catalina/localhost%22,context=%22/" + context + "%22&att=" + attribute;
+    }
+
+    @ParameterizedTest
+    @MethodSource(KINDS)
+    void redeployed_it_leaves_no_thread_no_class_loader_and_no_memory(Tomcat.Kind kind, @TempDir Path base)
+            throws Exception {
+        Tomcat tomcat = new Tomcat(kind, base);
+        tomcat.deploy("shop", tomcat.settings("route", "[{ match = \"GET /shop/pages/slow\", mode = 1 }]"));
+        try (tomcat) {
+            tomcat.start();
+            int threads = threads(tomcat);
+            long half = 0;
+            for (int at = 1; at <= REDEPLOYMENTS; at++) {
+                List<CompletableFuture<HttpResponse<String>>> waiting = new ArrayList<>();
+                for (int one = 0; one < 8; one++) {
+                    assertEquals("ok", tomcat.get("/shop/pages/ok").body());
+                    waiting.add(tomcat.getLater("/shop/pages/slow?ms=300"));
+                }
+                tomcat.await("a queue", () -> tomcat.state().total("queued") > 0);
+                String said = tomcat.manage("text/reload?path=/shop");
+                assertTrue(said.startsWith("OK"), said);
+                for (CompletableFuture<HttpResponse<String>> one : waiting) {
+                    int status = one.join().statusCode();
+                    assertTrue(status == 200 || status == 503 || status == 404, "status " + status);
+                }
+                if (at == REDEPLOYMENTS / 2) {
+                    collect(tomcat);
+                    half = residentKb(tomcat);
+                }
+            }
+            assertEquals("ok", tomcat.get("/shop/pages/ok").body());
+            // One of the manager, one of the application; and the application's old ones are gone.
+            tomcat.await("the class loaders' end", () -> loaders(tomcat) == 2);
+            long end = residentKb(tomcat);
+            System.out.printf("%s: resident %d KiB after %d redeployments, %d after %d%n",
+                    kind, half, REDEPLOYMENTS / 2, end, REDEPLOYMENTS);
+            assertTrue(end - half < GROWTH_MAX_KB, half + " KiB, then " + end);
+            assertEquals(threads, threads(tomcat));
+            assertTrue(libraries(tomcat) <= 1, "mapped " + libraries(tomcat) + " times");
+            try (Stream<Path> left = Files.list(base.resolve("temp"))) {
+                assertEquals(List.of(), left.filter(file -> file.getFileName().toString().startsWith("suimon")).toList());
+            }
+        }
+    }
+
+    private static long residentKb(Tomcat tomcat) throws IOException {
+        String status = Files.readString(Path.of("/proc/" + tomcat.pid() + "/status"));
+        Matcher resident = Pattern.compile("VmRSS:\\s+(\\d+) kB").matcher(status);
+        assertTrue(resident.find(), status);
+        return Long.parseLong(resident.group(1));
+    }
+
+    /** Returns how many threads are of the gate, native ones among them. */
+    private static int threads(Tomcat tomcat) throws IOException {
+        try (Stream<Path> tasks = Files.list(Path.of("/proc/" + tomcat.pid() + "/task"))) {
+            return (int) tasks.filter(task -> {
+                try {
+                    return Files.readString(task.resolve("comm")).startsWith("suimon");
+                } catch (IOException ended) {
+                    return false;
+                }
+            }).count();
+        }
+    }
+
+    /** Returns how many copies of the library are mapped. */
+    private static long libraries(Tomcat tomcat) throws IOException {
+        return Files.readAllLines(Path.of("/proc/" + tomcat.pid() + "/maps")).stream()
+                .filter(line -> line.contains("libsuimon_ffi.so") && line.contains("r-xp")).count();
+    }
+
+    private static void collect(Tomcat tomcat) {
+        command(tomcat, "GC.run");
+        command(tomcat, "GC.run");
+    }
+
+    private static long loaders(Tomcat tomcat) {
+        collect(tomcat);
+        Matcher loaders = Pattern.compile("(?m)^\\s*\\d+:\\s+(\\d+)\\s+\\d+\\s+org\\.apache\\.catalina\\.loader\\.ParallelWebappClassLoader\\b")
+                .matcher(command(tomcat, "GC.class_histogram"));
+        return loaders.find() ? Long.parseLong(loaders.group(1)) : 0;
+    }
+
+    private static String command(Tomcat tomcat, String command) {
+        try {
+            Process process = new ProcessBuilder(
+                    tomcat.kind.java().resolve("bin/jcmd").toString(), Long.toString(tomcat.pid()), command)
+                    .redirectErrorStream(true).start();
+            String said = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+            assertEquals(0, process.waitFor(), said);
+            return said;
+        } catch (IOException | InterruptedException failure) {
+            throw new AssertionError(failure);
+        }
+    }
+}

@@ -1,0 +1,105 @@
+package org.suimon.filter.tests;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.io.OutputStream;
+import java.net.Socket;
+import java.net.http.HttpResponse;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** However a request ends, it ends once, and the application works as without the filter. */
+class EndsTest {
+    private static final String KINDS = "org.suimon.filter.tests.Tomcat#kinds";
+
+    @ParameterizedTest
+    @MethodSource(KINDS)
+    void every_way_to_end_gives_the_slot_back(Tomcat.Kind kind, @TempDir Path base) throws IOException {
+        Map<String, String> pages = new LinkedHashMap<>();
+        pages.put("/pages/ok", "200 ok");
+        pages.put("/pages/exception", "500");
+        pages.put("/pages/error?status=404", "404");
+        pages.put("/pages/error?status=503", "503");
+        pages.put("/pages/status?status=204", "204");
+        pages.put("/pages/redirect", "302");
+        pages.put("/pages/forward", "200 ok");
+        pages.put("/pages/include", "200 before INCLUDE");
+        pages.put("/pages/big?kb=100", "200");
+        pages.put("/pages/login", "200 in");
+        pages.put("/pages/none", "404");
+        pages.put("/none.html", "404");
+        pages.put("/pages/async?ms=20", "200 later");
+        pages.put("/pages/async?ms=0", "200 later");
+        pages.put("/pages/async-silent?ms=5", "200");
+        pages.put("/pages/async-big?ms=5", "200");
+        pages.put("/pages/async-dispatch?ms=5", "200 dispatched ASYNC");
+        pages.put("/pages/async-again", "200 round 3");
+        pages.put("/pages/async-other", "200 ok");
+        pages.put("/pages/async-thread", "200 thread");
+        pages.put("/pages/async-timeout?ms=50", "500");
+        pages.put("/sync/page?q=1", "200 REQUEST /page 1");
+        Tomcat tomcat = new Tomcat(kind, base);
+        tomcat.deploy("shop", tomcat.settings());
+        try (tomcat) {
+            tomcat.start();
+            long requests = 0;
+            for (Map.Entry<String, String> page : pages.entrySet()) {
+                HttpResponse<String> answer = tomcat.get("/shop" + page.getKey());
+                String said = answer.statusCode() + (page.getValue().length() > 3 ? " " + answer.body() : "");
+                assertTrue(said.startsWith(page.getValue()), page + ": " + said);
+                requests++;
+                tomcat.await("the end of " + page.getKey(), () -> tomcat.state().isIdle());
+                State state = tomcat.state();
+                assertEquals(requests, state.total("requests"), page.getKey());
+                assertTrue(state.sums().balance(), page.getKey() + " " + state.sums() + state.json);
+                assertEquals(requests, state.sums().offered(), page.getKey() + state.json);
+            }
+        }
+    }
+
+    @ParameterizedTest
+    @MethodSource(KINDS)
+    void clients_that_leave_give_their_slots_back_when_the_work_ends(Tomcat.Kind kind, @TempDir Path base)
+            throws IOException {
+        Tomcat tomcat = new Tomcat(kind, base);
+        tomcat.deploy("shop", tomcat.settings());
+        try (tomcat) {
+            tomcat.start();
+            for (String path : new String[] {"/pages/big?kb=100000", "/pages/async-big?ms=100", "/pages/slow?ms=100"}) {
+                try (Socket client = new Socket("127.0.0.1", tomcat.port())) {
+                    OutputStream out = client.getOutputStream();
+                    out.write(("GET /shop" + path + " HTTP/1.1\r\nHost: a\r\n\r\n").getBytes(StandardCharsets.US_ASCII));
+                    tomcat.await("its work", () -> tomcat.state().total("in_flight") == 1);
+                    client.setSoLinger(true, 0);
+                }
+                tomcat.await("the end of " + path, () -> tomcat.state().isIdle());
+            }
+            State state = tomcat.state();
+            assertTrue(state.total("disconnects_upstream") >= 1, state.json);
+            assertTrue(state.sums().balance(), state.sums().toString());
+        }
+    }
+
+    @ParameterizedTest
+    @MethodSource(KINDS)
+    void an_event_stream_holds_its_slot_until_its_head_alone(Tomcat.Kind kind, @TempDir Path base) throws IOException {
+        Tomcat tomcat = new Tomcat(kind, base);
+        tomcat.deploy("shop", tomcat.settings());
+        try (tomcat) {
+            tomcat.start();
+            CompletableFuture<HttpResponse<String>> stream = tomcat.getLater("/shop/pages/stream?ms=1500");
+            tomcat.await("the stream", () -> tomcat.state().total("requests") == 1 && tomcat.state().isIdle());
+            assertFalse(stream.isDone());
+            assertEquals("data: one\n\ndata: two\n\n", stream.join().body());
+        }
+    }
+}

@@ -1,0 +1,79 @@
+package org.suimon.filter.tests;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.net.http.HttpResponse;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** Requests that wait. */
+class HoldTest {
+    private static final String KINDS = "org.suimon.filter.tests.Tomcat#kinds";
+    private static final int THREADS = 6;
+    private static final int REQUESTS = 30;
+
+    @ParameterizedTest
+    @MethodSource(KINDS)
+    void a_request_that_waits_holds_no_thread_and_then_passes_every_filter(Tomcat.Kind kind, @TempDir Path base)
+            throws IOException {
+        Tomcat tomcat = new Tomcat(kind, base);
+        tomcat.connector("maxThreads=\"" + THREADS + "\" minSpareThreads=\"1\"");
+        tomcat.deploy("shop", tomcat.settings("route", "[{ match = \"GET /shop/sync/slow\", mode = 1 }]"));
+        try (tomcat) {
+            tomcat.start();
+            assertEquals("200 REQUEST /page a b+c", answer(tomcat.get("/shop/sync/page?q=a%20b%2Bc")).split(" held")[0]);
+            List<CompletableFuture<HttpResponse<String>>> waiting = new ArrayList<>();
+            for (int at = 0; at < REQUESTS; at++) {
+                waiting.add(tomcat.getLater("/shop/sync/slow?ms=100&q=%C3%A9%20" + at));
+            }
+            tomcat.await("a queue", () -> tomcat.state().total("queued") > 2 * THREADS);
+            // More wait than there are threads, and others pass.
+            assertEquals(200, tomcat.get("/shop/pages/ok").statusCode());
+            assertTrue(tomcat.state().total("queued") > THREADS, tomcat.state().json);
+            for (int at = 0; at < REQUESTS; at++) {
+                String said = answer(waiting.get(at).join());
+                assertTrue(said.matches("200 REQUEST /slow \u00E9 " + at + " held=\\d* witness=yes"), said);
+            }
+            State state = tomcat.state();
+            assertTrue(state.isIdle() && state.sums().balance(), state.json);
+            assertEquals(REQUESTS, state.route("GET /shop/sync/slow", "completed"), state.json);
+        }
+    }
+
+    @ParameterizedTest
+    @MethodSource(KINDS)
+    void without_asynchronous_support_a_request_waits_on_its_thread_and_the_log_says_so(
+            Tomcat.Kind kind, @TempDir Path base) throws IOException {
+        Tomcat tomcat = new Tomcat(kind, base);
+        Path app = tomcat.deploy("shop", java.util.Map.of());
+        Declared.write(app, kind, false,
+                "admin.listen", "127.0.0.1:0",
+                "lease.keys", "none",
+                "learned.state", "none",
+                "waiting_room.state", "none",
+                "route", "[{ match = \"GET /shop/sync/slow\", mode = 1 }]");
+        try (tomcat) {
+            tomcat.start();
+            List<CompletableFuture<HttpResponse<String>>> waiting = new ArrayList<>();
+            for (int at = 0; at < 5; at++) {
+                waiting.add(tomcat.getLater("/shop/sync/slow?ms=50&q=" + at));
+            }
+            for (int at = 0; at < 5; at++) {
+                assertTrue(answer(waiting.get(at).join()).startsWith("200 REQUEST /slow " + at), "in turn");
+            }
+            assertEquals(1, tomcat.log().stream().filter(line -> line.contains("keep their threads")).count());
+            assertTrue(tomcat.state().isIdle());
+        }
+    }
+
+    private static String answer(HttpResponse<String> answer) {
+        return answer.statusCode() + " " + answer.body();
+    }
+}

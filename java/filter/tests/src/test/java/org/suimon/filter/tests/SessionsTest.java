@@ -1,0 +1,91 @@
+package org.suimon.filter.tests;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.net.http.HttpResponse;
+import java.nio.file.Path;
+import java.util.List;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** Sessions of the gate are those of the application. */
+class SessionsTest {
+    private static final String KINDS = "org.suimon.filter.tests.Tomcat#kinds";
+    private static final String[] FULL = {"gate.session_law", "static", "gate.static_sessions", "1"};
+
+    private static String cookie(HttpResponse<String> answer, String name) {
+        return answer.headers().allValues("set-cookie").stream().filter(line -> line.startsWith(name)).findFirst()
+                .orElseThrow(() -> new AssertionError("no " + name + " in " + answer.headers().map() + answer.body()))
+                .split(";")[0];
+    }
+
+    @ParameterizedTest
+    @MethodSource(KINDS)
+    void who_is_logged_in_stays_in_and_who_logs_out_makes_room(Tomcat.Kind kind, @TempDir Path base) throws IOException {
+        Tomcat tomcat = new Tomcat(kind, base);
+        tomcat.deploy("shop", tomcat.settings(FULL));
+        try (tomcat) {
+            tomcat.start();
+            String session = cookie(tomcat.get("/shop/pages/login", "User-Agent", "first"), "JSESSIONID=");
+            tomcat.await("the session", () -> tomcat.state().total("sessions_active") == 1);
+            HttpResponse<String> page = tomcat.get("/shop/pages/ok", "User-Agent", "second", "Accept", "text/html");
+            assertEquals(503, page.statusCode(), page.body());
+            assertTrue(page.headers().firstValue("content-type").orElse("").startsWith("text/html"));
+            assertTrue(page.headers().firstValue("retry-after").isPresent(), page.headers().map().toString());
+            assertEquals("no-store", page.headers().firstValue("cache-control").orElse(""));
+            String ticket = cookie(page, "suimon-ticket-");
+
+            // The application knows the first visitor by cookie or by path, and so does the gate.
+            assertEquals("somebody", tomcat.get("/shop/pages/user", "Cookie", session, "User-Agent", "third").body());
+            String inPath = "/shop/pages/user;jsessionid=" + session.substring("JSESSIONID=".length());
+            assertEquals("somebody", tomcat.get(inPath, "User-Agent", "fourth").body());
+
+            assertEquals(302, tomcat.get("/shop/pages/logout", "Cookie", session, "User-Agent", "first").statusCode());
+            tomcat.await("the second visitor's turn", () -> tomcat
+                    .get("/shop/pages/ok", "User-Agent", "second", "Accept", "text/html", "Cookie", ticket).statusCode() == 200);
+        }
+    }
+
+    @ParameterizedTest
+    @MethodSource(KINDS)
+    void the_gate_hears_of_a_session_that_begins_late_and_of_one_in_another_thread(Tomcat.Kind kind, @TempDir Path base)
+            throws IOException {
+        for (String page : List.of("/shop/pages/late-login", "/shop/pages/async-login")) {
+            Tomcat tomcat = new Tomcat(kind, base.resolve(page.substring(page.lastIndexOf('/') + 1)));
+            tomcat.deploy("shop", tomcat.settings(FULL));
+            try (tomcat) {
+                tomcat.start();
+                String session = cookie(tomcat.get(page, "User-Agent", "first"), "JSESSIONID=");
+                tomcat.await("its end", () -> tomcat.state().isIdle());
+                assertEquals(503, tomcat.get("/shop/pages/user", "User-Agent", "other", "Accept", "text/html").statusCode());
+                assertEquals("somebody", tomcat.get("/shop/pages/user", "Cookie", session, "User-Agent", "new").body(), page);
+            }
+        }
+    }
+
+    @ParameterizedTest
+    @MethodSource(KINDS)
+    void what_the_application_says_to_the_gate_stays_between_them(Tomcat.Kind kind, @TempDir Path base) throws IOException {
+        Tomcat tomcat = new Tomcat(kind, base);
+        tomcat.deploy("shop", tomcat.settings("lease.issued", "always"));
+        try (tomcat) {
+            tomcat.start();
+            HttpResponse<String> answer = tomcat.get("/shop/pages/signal?session=checkout");
+            assertEquals("signal", answer.body());
+            assertTrue(answer.headers().firstValue("suimon-session").isEmpty(), answer.headers().map().toString());
+            assertEquals("max-age=60", answer.headers().firstValue("cdn-cache-control").orElse(""));
+            assertEquals("public, max-age=60", answer.headers().firstValue("cache-control").orElse(""));
+
+            HttpResponse<String> ok = tomcat.get("/shop/pages/ok");
+            String lease = cookie(ok, "suimon=");
+            assertEquals("private", ok.headers().firstValue("cache-control").orElse(""));
+            HttpResponse<String> seen =
+                    tomcat.get("/shop/pages/seen", "Cookie", lease, "Suimon-Held", "5", "Suimon-Waiting", "7");
+            assertTrue(seen.body().startsWith("REQUEST waiting=0 held="), seen.body());
+            assertTrue(!seen.body().contains("held=5"), seen.body());
+        }
+    }
+}

@@ -1,0 +1,268 @@
+package org.suimon.filter.tests;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+
+/** A Tomcat as it comes in its zip, in a process and a base folder of its own, at a port that is free. */
+final class Tomcat implements AutoCloseable {
+    static final Duration PATIENCE = Duration.ofSeconds(60);
+    private static final Pattern PORT = Pattern.compile("ProtocolHandler \\[\"http-nio-127\\.0\\.0\\.1-auto-\\d+-(\\d+)\"\\]");
+    private static final Pattern ADMIN = Pattern.compile("suimon: (http://[0-9.]+:\\d+/) shows");
+
+    /** A Tomcat and a JDK to run it with. */
+    record Kind(Path home, Path java) {
+        boolean isJavax() {
+            return home.getFileName().toString().startsWith("apache-tomcat-9");
+        }
+
+        @Override
+        public String toString() {
+            return home.getFileName() + " on " + java.getFileName();
+        }
+    }
+
+    final Kind kind;
+    final Path base;
+    private final HttpClient client = HttpClient.newBuilder().connectTimeout(PATIENCE).build();
+    private final List<String> log = new ArrayList<>();
+    private Process process;
+    private int port;
+
+    Tomcat(Kind kind, Path base) throws IOException {
+        this.kind = kind;
+        this.base = base;
+        for (String folder : List.of("conf/Catalina/localhost", "logs", "temp", "webapps", "work")) {
+            Files.createDirectories(base.resolve(folder));
+        }
+        Files.copy(kind.home().resolve("conf/web.xml"), base.resolve("conf/web.xml"));
+        connector("");
+        Files.writeString(base.resolve("conf/tomcat-users.xml"), """
+                <tomcat-users>
+                  <user username="tester" password="tester" roles="manager-script,manager-jmx"/>
+                </tomcat-users>
+                """);
+        Files.writeString(base.resolve("conf/Catalina/localhost/manager.xml"),
+                "<Context docBase=\"${catalina.home}/webapps/manager\" privileged=\"true\"/>");
+    }
+
+    static List<Kind> kinds() {
+        List<Kind> kinds = new ArrayList<>();
+        String homes = System.getProperty("suimon.java.homes", "");
+        try (Stream<Path> tomcats = Files.list(Path.of(System.getProperty("suimon.tomcats")))) {
+            for (Path tomcat : tomcats.filter(home -> home.getFileName().toString().startsWith("apache-tomcat-")).sorted().toList()) {
+                for (String home : (homes.isEmpty() ? System.getProperty("java.home") : homes).split(":")) {
+                    kinds.add(new Kind(tomcat, Path.of(home)));
+                }
+            }
+        } catch (IOException failure) {
+            throw new UncheckedIOException(failure);
+        }
+        return kinds;
+    }
+
+    /** Writes the server's own file; {@code attributes} are those of its connector, beside address and port. */
+    void connector(String attributes) throws IOException {
+        Files.writeString(base.resolve("conf/server.xml"), """
+                <Server port="-1">
+                  <GlobalNamingResources>
+                    <Resource name="UserDatabase" auth="Container" type="org.apache.catalina.UserDatabase"
+                              factory="org.apache.catalina.users.MemoryUserDatabaseFactory"
+                              pathname="conf/tomcat-users.xml"/>
+                  </GlobalNamingResources>
+                  <Service name="Catalina">
+                    <Connector port="0" address="127.0.0.1" protocol="org.apache.coyote.http11.Http11NioProtocol" %s/>
+                    <Engine name="Catalina" defaultHost="localhost">
+                      <Realm className="org.apache.catalina.realm.UserDatabaseRealm" resourceName="UserDatabase"/>
+                      <Host name="localhost" appBase="webapps" autoDeploy="false"/>
+                    </Engine>
+                  </Service>
+                </Server>
+                """.formatted(attributes));
+    }
+
+    Path filterJar() {
+        return Path.of(System.getProperty(kind.isJavax() ? "suimon.filter.javax.jar" : "suimon.filter.jar"));
+    }
+
+    /** Lays out the tests' application, with the filter's jar and parameters of its context. */
+    Path deploy(String name, Map<String, String> parameters) throws IOException {
+        Path app = base.resolve("webapps").resolve(name);
+        Application.compile(kind, app);
+        Files.createDirectories(app.resolve("WEB-INF/lib"));
+        Files.copy(filterJar(), app.resolve("WEB-INF/lib/suimon-filter.jar"));
+        Files.createDirectories(app.resolve("META-INF"));
+        StringBuilder context = new StringBuilder("<Context>\n");
+        parameters.forEach((key, value) -> context.append("  <Parameter name=\"").append(key).append("\" value=\"")
+                .append(value.replace("&", "&amp;").replace("\"", "&quot;").replace("<", "&lt;"))
+                .append("\" override=\"false\"/>\n"));
+        Files.writeString(app.resolve("META-INF/context.xml"), context.append("</Context>\n"));
+        return app;
+    }
+
+    /** Returns parameters of a context that keep all files in the base folder and the admin listener at a free port. */
+    Map<String, String> settings(String... more) {
+        Map<String, String> settings = new TreeMap<>();
+        settings.put("suimon.admin.listen", "127.0.0.1:0");
+        settings.put("suimon.lease.keys", base.resolve("lease.keys").toString());
+        settings.put("suimon.waiting_room.state", "none");
+        settings.put("suimon.learned.state", "none");
+        for (int at = 0; at < more.length; at += 2) {
+            settings.put("suimon." + more[at], more[at + 1]);
+        }
+        return settings;
+    }
+
+    Tomcat start() throws IOException {
+        ProcessBuilder builder = new ProcessBuilder("sh", kind.home().resolve("bin/catalina.sh").toString(), "run");
+        Map<String, String> environment = builder.environment();
+        environment.put("JAVA_HOME", kind.java().toString());
+        environment.remove("JRE_HOME");
+        environment.put("CATALINA_HOME", kind.home().toString());
+        environment.put("CATALINA_BASE", base.toString());
+        environment.put("CATALINA_OPTS", "-Xmx256m --add-opens=java.base/java.lang=ALL-UNNAMED"
+                + (kind.java().toString().contains("17") ? "" : " --enable-native-access=ALL-UNNAMED"));
+        process = builder.redirectErrorStream(true).start();
+        Thread reader = new Thread(this::read, "log of " + kind);
+        reader.setDaemon(true);
+        reader.start();
+        // A test that is stopped leaves no Tomcat behind.
+        Runtime.getRuntime().addShutdownHook(new Thread(process::destroyForcibly));
+        await("the start", () -> has("Server startup in"));
+        port = Integer.parseInt(find(PORT));
+        return this;
+    }
+
+    private void read() {
+        try (BufferedReader lines = process.inputReader(StandardCharsets.UTF_8)) {
+            for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+                synchronized (log) {
+                    log.add(line);
+                }
+            }
+        } catch (IOException ended) {
+            // With its process.
+        }
+    }
+
+    /** Returns all lines that the process and its applications have logged. */
+    List<String> log() {
+        List<String> all;
+        synchronized (log) {
+            all = new ArrayList<>(log);
+        }
+        return all;
+    }
+
+    boolean has(String text) {
+        return log().stream().anyMatch(line -> line.contains(text));
+    }
+
+    private String find(Pattern pattern) {
+        return log().stream().map(pattern::matcher).filter(Matcher::find).reduce((first, last) -> last)
+                .orElseThrow(() -> new AssertionError(pattern + " is in no line of\n" + String.join("\n", log())))
+                .group(1);
+    }
+
+    /** Waits until a condition holds. */
+    void await(String what, BooleanSupplier condition) {
+        long until = System.nanoTime() + PATIENCE.toNanos();
+        while (!condition.getAsBoolean()) {
+            if (System.nanoTime() > until || process != null && !process.isAlive()) {
+                throw new AssertionError("waited in vain for " + what + "\n" + String.join("\n", log()));
+            }
+            try {
+                Thread.sleep(10);
+            } catch (InterruptedException interrupted) {
+                throw new AssertionError(interrupted);
+            }
+        }
+    }
+
+    int port() {
+        return port;
+    }
+
+    long pid() {
+        return process.pid();
+    }
+
+    URI uri(String path) {
+        return URI.create("http://127.0.0.1:" + port + path);
+    }
+
+    HttpRequest.Builder request(String path, String... headers) {
+        HttpRequest.Builder request = HttpRequest.newBuilder(uri(path)).timeout(PATIENCE);
+        for (int at = 0; at < headers.length; at += 2) {
+            request.header(headers[at], headers[at + 1]);
+        }
+        return request;
+    }
+
+    HttpResponse<String> get(String path, String... headers) {
+        return send(request(path, headers).build());
+    }
+
+    CompletableFuture<HttpResponse<String>> getLater(String path, String... headers) {
+        return client.sendAsync(request(path, headers).build(), HttpResponse.BodyHandlers.ofString());
+    }
+
+    HttpResponse<String> send(HttpRequest request) {
+        try {
+            return client.send(request, HttpResponse.BodyHandlers.ofString());
+        } catch (IOException failure) {
+            throw new UncheckedIOException(request + "\n" + String.join("\n", log()), failure);
+        } catch (InterruptedException interrupted) {
+            throw new AssertionError(interrupted);
+        }
+    }
+
+    /** Asks Tomcat's manager. */
+    String manage(String path) {
+        String credentials = Base64.getEncoder().encodeToString("tester:tester".getBytes(StandardCharsets.US_ASCII));
+        return get("/manager/" + path, "Authorization", "Basic " + credentials).body();
+    }
+
+    /** Returns the address of the admin listener that an application has opened last. */
+    String admin() {
+        return find(ADMIN);
+    }
+
+    /** Returns the state of the gate that was opened last. */
+    State state() {
+        return new State(send(HttpRequest.newBuilder(URI.create(admin() + "api/state")).timeout(PATIENCE).build()).body());
+    }
+
+    @Override
+    public void close() {
+        process.destroy();
+        try {
+            if (!process.waitFor(PATIENCE.toSeconds(), TimeUnit.SECONDS)) {
+                process.destroyForcibly();
+                throw new AssertionError("Tomcat does not end\n" + String.join("\n", log()));
+            }
+        } catch (InterruptedException interrupted) {
+            process.destroyForcibly();
+            throw new AssertionError(interrupted);
+        }
+    }
+}
