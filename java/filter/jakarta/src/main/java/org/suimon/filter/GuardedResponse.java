@@ -27,7 +27,8 @@ final class GuardedResponse extends HttpServletResponseWrapper {
     private static final List<String> KEPT = List.of("cdn-cache-control", "surrogate-control");
     private static final List<String> TOLD = List.of("Set-Cookie", "Cache-Control");
     /** They hold a slot until their head alone, as at a gateway. */
-    private static final List<String> STREAMS = List.of("text/event-stream", "application/grpc");
+    private static final List<String> STREAMS =
+            List.of("text/event-stream", "multipart/x-mixed-replace", "application/grpc");
     /** Of Servlet 6.1; null in an older container. */
     private static final MethodHandle REDIRECT = redirect();
 
@@ -84,10 +85,15 @@ final class GuardedResponse extends HttpServletResponseWrapper {
                 case REMOVE -> arrived.setHeader(change.name(), null);
             }
         }
-        String type = arrived.getContentType();
-        if (type != null && STREAMS.stream().anyMatch(type::startsWith)) {
+        if (isStream()) {
             permit.end();
         }
+    }
+
+    private boolean isStream() {
+        String type = arrived.getContentType();
+        return type != null && STREAMS.stream().anyMatch(type::startsWith)
+                || "no".equalsIgnoreCase(arrived.getHeader("X-Accel-Buffering"));
     }
 
     /** Returns the lines of the head that the gate asks for. */

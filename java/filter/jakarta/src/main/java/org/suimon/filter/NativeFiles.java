@@ -19,7 +19,7 @@ import java.util.function.Consumer;
  * nothing to the process.
  */
 final class NativeFiles {
-    private static final String LIBRARY = "libsuimon_ffi.so";
+    private static final String LIBRARY = "libsuimon.so";
     private static final String PATH_PROPERTY = "org.suimon.library.";
 
     private NativeFiles() {}

@@ -13,7 +13,7 @@ final class WholeAnswer {
     private static final byte[] END_OF_HEAD = "\r\n\r\n".getBytes(StandardCharsets.US_ASCII);
     /** What the container writes for its own connection. */
     private static final Set<String> OF_CONNECTION =
-            Set.of("connection", "keep-alive", "transfer-encoding", "content-length", "date");
+            Set.of("connection", "keep-alive", "transfer-encoding", "date");
 
     private final byte[] bytes;
 
@@ -44,7 +44,6 @@ final class WholeAnswer {
             }
         }
         int start = Math.min(end + END_OF_HEAD.length, bytes.length);
-        response.setContentLength(bytes.length - start);
         response.getOutputStream().write(bytes, start, bytes.length - start);
         response.flushBuffer();
     }

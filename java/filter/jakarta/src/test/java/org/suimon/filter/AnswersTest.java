@@ -46,7 +46,7 @@ class AnswersTest {
         new WholeAnswer(answer.getBytes(StandardCharsets.ISO_8859_1)).write(response);
         assertEquals(
                 List.of("resetBuffer[]", "setStatus[503]", "setContentType[text/html]", "setHeader[retry-after, 5]",
-                        "addHeader[set-cookie, a=1]", "addHeader[set-cookie, b=2]", "setContentLength[4]", "flushBuffer[]"),
+                        "addHeader[set-cookie, a=1]", "addHeader[set-cookie, b=2]", "setHeader[content-length, 4]", "flushBuffer[]"),
                 calls);
         assertEquals("\u00E9\r\n\r", body.toString(StandardCharsets.ISO_8859_1));
     }

@@ -20,6 +20,7 @@ public class SyncPages extends HttpServlet {
                 Thread.currentThread().interrupt();
             }
         }
+        response.setContentType("text/plain;charset=UTF-8");
         response.getWriter().write(request.getDispatcherType() + " " + request.getPathInfo() + " "
                 + request.getParameter("q") + " held=" + request.getHeader("suimon-held") + " witness=" + request.getAttribute("witness"));
     }

@@ -86,6 +86,28 @@ class DeployTest {
 
     @ParameterizedTest
     @MethodSource(KINDS)
+    void a_jar_for_the_whole_server_is_taken_by_who_asks_for_it(Tomcat.Kind kind, @TempDir Path base) throws IOException {
+        Tomcat tomcat = new Tomcat(kind, base);
+        for (Path app : List.of(
+                tomcat.deploy("one", tomcat.settings()),
+                tomcat.deploy("two", Map.of()),
+                tomcat.deploy("three", tomcat.settings("filter", "off")))) {
+            Files.delete(app.resolve("WEB-INF/lib/suimon-filter.jar"));
+        }
+        Files.createDirectories(base.resolve("lib"));
+        Files.copy(tomcat.filterJar(), base.resolve("lib/suimon-filter.jar"));
+        try (tomcat) {
+            tomcat.start();
+            for (String app : List.of("one", "two", "three")) {
+                assertEquals("ok", tomcat.get("/" + app + "/pages/ok").body());
+            }
+            assertEquals(1, tomcat.log().stream().filter(line -> line.contains("suimon: http://")).count());
+            tomcat.await("its end", () -> tomcat.state().isIdle() && tomcat.state().total("requests") == 1);
+        }
+    }
+
+    @ParameterizedTest
+    @MethodSource(KINDS)
     void two_applications_have_a_gate_each_and_jmx_and_the_command_show_it(Tomcat.Kind kind, @TempDir Path base)
             throws Exception {
         Tomcat tomcat = new Tomcat(kind, base);
@@ -183,7 +205,7 @@ class DeployTest {
     /** Returns how many copies of the library are mapped. */
     private static long libraries(Tomcat tomcat) throws IOException {
         return Files.readAllLines(Path.of("/proc/" + tomcat.pid() + "/maps")).stream()
-                .filter(line -> line.contains("libsuimon_ffi.so") && line.contains("r-xp")).count();
+                .filter(line -> line.contains("libsuimon.so") && line.contains("r-xp")).count();
     }
 
     private static void collect(Tomcat tomcat) {

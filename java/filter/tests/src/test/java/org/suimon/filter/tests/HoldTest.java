@@ -39,7 +39,7 @@ class HoldTest {
             assertTrue(tomcat.state().total("queued") > THREADS, tomcat.state().json);
             for (int at = 0; at < REQUESTS; at++) {
                 String said = answer(waiting.get(at).join());
-                assertTrue(said.matches("200 REQUEST /slow \u00E9 " + at + " held=\\d* witness=yes"), said);
+                assertTrue(said.matches("200 REQUEST /slow \u00E9 " + at + " held=(null|\\d+) witness=yes"), said);
             }
             State state = tomcat.state();
             assertTrue(state.isIdle() && state.sums().balance(), state.json);
