@@ -7,6 +7,7 @@
 //! The time is signed because a shell reads its clock before it takes its lock: of two threads, the
 //! one that read it later may get the lock first.
 
+use crate::damage::{Damage, What};
 use suimon_gate::{Adoption, Arrival, KindParams, Membership, RouteMode, Services, SessionSignal};
 use suimon_line::{Command, Position};
 use suimon_model::persist::{Broken, Persist, Reader, Writer};
@@ -14,6 +15,10 @@ use suimon_model::{Duration, Failure, KindId, Outcome, PoolId, RequestId, RouteI
 
 /// The longest name of a route or a kind; a longer one is cut.
 pub const NAME_BYTES_MAX: usize = 256;
+
+/// The most routes, or kinds, of a recorded gate; no gateway has more.
+const ROUTES_MAX: usize = 12_000;
+const KINDS_MAX: usize = 64;
 
 /// One call that changes a gate.
 #[derive(Clone, Debug)]
@@ -162,6 +167,77 @@ pub fn name_cut(name: &str) -> &str {
 }
 
 impl Event {
+    /// Returns the event alone, as it would stand right behind one of the same moment.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Writer::default();
+        self.encode(0, 0, &mut out);
+        out.into_bytes()
+    }
+
+    /// Returns the event that [`Event::to_bytes`] has written.
+    ///
+    /// # Errors
+    /// Returns [`Damage`] if the bytes are not one event.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Event, Damage> {
+        let mut from = Reader::new(bytes);
+        let read = Event::decode(0, &mut from).and_then(|read| from.finish().map(|()| read));
+        match read.map_err(|broken| Damage::inside(0, broken))? {
+            (0, event) => Ok(event),
+            (_, _) => Err(Damage { at: 1, what: What::Content("an event alone has no time") }),
+        }
+    }
+
+    /// Returns whether a gate that has so many routes and kinds can take the event.
+    ///
+    /// # Errors
+    /// Returns what of it is impossible there.
+    pub fn fits(&self, routes: usize, kinds: usize) -> Result<(), &'static str> {
+        use suimon_gate::Membership::{Drawing, Entering, Member, Newcomer, Placed, WithoutLine};
+        let impossible = |why| Err(why);
+        match self {
+            Event::Route { .. } if routes >= ROUTES_MAX => {
+                impossible("there are more routes than there can be")
+            }
+            Event::Renewed { route, .. } if route.index() >= routes => {
+                impossible("a number that no route has is given to another")
+            }
+            Event::LimitOf { route, other } if route.index().max(other.index()) >= routes => {
+                impossible("a route that was not declared begins with a limit, or gives one")
+            }
+            Event::PoolOf(route, _) if route.index() >= routes => {
+                impossible("a route that was not declared gets a pool")
+            }
+            Event::Kind { .. } if kinds >= KINDS_MAX => impossible("there are more kinds than there can be"),
+            Event::Adopt(adoption)
+                if adoption.routes.iter().any(|(route, _)| route.index() >= routes)
+                    || adoption.kinds.iter().any(|(kind, _)| kind.index() >= kinds) =>
+            {
+                impossible("settings of a route or a kind that was not declared are adopted")
+            }
+            Event::Arrival(arrival) if arrival.route.index() >= routes => {
+                impossible("a request is for a route that was not declared")
+            }
+            Event::Arrival(arrival) => match arrival.session {
+                None => Ok(()),
+                Some(
+                    Newcomer(kind)
+                    | WithoutLine(kind)
+                    | Drawing { kind, .. }
+                    | Placed { kind, .. }
+                    | Entering { kind, .. }
+                    | Member { kind, .. },
+                ) => {
+                    if kind.index() < kinds {
+                        Ok(())
+                    } else {
+                        impossible("a session is of a kind that was not declared")
+                    }
+                }
+            },
+            _ => Ok(()),
+        }
+    }
+
     /// Appends the event, which happened `at` nanoseconds after the origin; the previous one was at
     /// `before`.
     pub(crate) fn encode(&self, before: u64, at: u64, out: &mut Writer) {

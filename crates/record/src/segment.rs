@@ -252,6 +252,18 @@ fn gather(
     Ok((gathered, at))
 }
 
+impl<'a> Parts<'a> {
+    /// Returns where the next part begins, for [`Parts::resume`]; `None`: there is none.
+    pub fn at(&self) -> Option<usize> {
+        (!self.over).then_some(self.at)
+    }
+
+    /// Returns the parts of the segment in `bytes` from a place that [`Parts::at`] has told.
+    pub fn resume(bytes: &'a [u8], at: usize) -> Self {
+        Parts { bytes, at: at.min(bytes.len()), over: false }
+    }
+}
+
 impl<'a> Iterator for Parts<'a> {
     type Item = Result<Part<'a>, Damage>;
 

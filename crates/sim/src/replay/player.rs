@@ -8,9 +8,6 @@ use suimon_gate::{Gate, InLine, Output, Permit, Refusal};
 use suimon_model::{Duration, Instant, Outcome, Record, RequestId, RouteId, SessionId};
 use suimon_record::{Answers, Event, Header, Segment};
 
-/// The most routes, or kinds, of a recording; no gateway has more.
-const ROUTES_MAX: usize = 12_000;
-const KINDS_MAX: usize = 64;
 /// The assumed service time of a request that never started, if no other request gives one.
 const SERVICE_ASSUMED: Duration = Duration::from_millis(100);
 
@@ -93,7 +90,8 @@ impl Player {
         mut stays: Option<&mut Vec<Stay>>,
         mut decided: impl FnMut(Record),
     ) -> Result<(), Refused> {
-        check(&event, self.routes, self.kinds).map_err(Refused::Error)?;
+        let fits = event.fits(self.routes, self.kinds);
+        fits.map_err(|why| Refused::Error(ReplayError::Impossible(why)))?;
         match event {
             Event::Route { is_mixed, mode, name } => {
                 if is_mixed {
@@ -293,50 +291,4 @@ fn remember(stays: &mut Vec<Stay>, stay: Stay) -> Result<(), Refused> {
     }
     stays.push(stay);
     Ok(())
-}
-
-/// Returns `Ok` if a gate with this number of `routes` and `kinds` can take the event.
-pub(super) fn check(event: &Event, routes: usize, kinds: usize) -> Result<(), ReplayError> {
-    use suimon_gate::Membership::{Drawing, Entering, Member, Newcomer, Placed, WithoutLine};
-    let impossible = |why| Err(ReplayError::Impossible(why));
-    match event {
-        Event::Route { .. } if routes >= ROUTES_MAX => impossible("there are more routes than there can be"),
-        Event::Renewed { route, .. } if route.index() >= routes => {
-            impossible("a number that no route has is given to another")
-        }
-        Event::LimitOf { route, other } if route.index().max(other.index()) >= routes => {
-            impossible("a route that was not declared begins with a limit, or gives one")
-        }
-        Event::PoolOf(route, _) if route.index() >= routes => {
-            impossible("a route that was not declared gets a pool")
-        }
-        Event::Kind { .. } if kinds >= KINDS_MAX => impossible("there are more kinds than there can be"),
-        Event::Adopt(adoption)
-            if adoption.routes.iter().any(|(route, _)| route.index() >= routes)
-                || adoption.kinds.iter().any(|(kind, _)| kind.index() >= kinds) =>
-        {
-            impossible("settings of a route or a kind that was not declared are adopted")
-        }
-        Event::Arrival(arrival) if arrival.route.index() >= routes => {
-            impossible("a request is for a route that was not declared")
-        }
-        Event::Arrival(arrival) => match arrival.session {
-            None => Ok(()),
-            Some(
-                Newcomer(kind)
-                | WithoutLine(kind)
-                | Drawing { kind, .. }
-                | Placed { kind, .. }
-                | Entering { kind, .. }
-                | Member { kind, .. },
-            ) => {
-                if kind.index() < kinds {
-                    Ok(())
-                } else {
-                    impossible("a session is of a kind that was not declared")
-                }
-            }
-        },
-        _ => Ok(()),
-    }
 }

@@ -1,7 +1,7 @@
 //! Another gate that gets the visitors of a recording. The parent module documents the rules for
 //! what follows from its answers.
 
-use super::player::{Stay, check};
+use super::player::Stay;
 use super::{Counter, DECISIONS_MAX, Figures, Replay, ReplayError};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -215,7 +215,7 @@ impl<'a> WhatIf<'a> {
     }
 
     fn tell_other(&mut self, other: &mut Other, now: Instant, event: Event) -> Result<(), ReplayError> {
-        check(&event, other.routes, other.kinds)?;
+        event.fits(other.routes, other.kinds).map_err(ReplayError::Impossible)?;
         self.do_until(other, now);
         other.now = other.now.max(now);
         match event {
