@@ -42,6 +42,7 @@ fn files(root: &Path) -> Result<Vec<(&'static str, String)>, String> {
         ("docs/metrics.md", suimon_admin::metrics_document()),
         ("crates/admin/openapi.json", suimon_admin::openapi_document()),
         (RECORDING, with_tags(&recording)?),
+        (crate::header::FILE, crate::header::text(&crate::root())?),
     ])
 }
 
@@ -119,7 +120,9 @@ mod tests {
     #[test]
     fn a_document_that_was_edited_by_hand_is_named_with_its_line() {
         let folder = std::env::temp_dir().join(format!("suimon-xtask-docs-{}", std::process::id()));
-        ["docs", "crates/admin"].iter().for_each(|inner| fs::create_dir_all(folder.join(inner)).unwrap());
+        ["docs", "crates/admin", "crates/ffi/include"]
+            .iter()
+            .for_each(|inner| fs::create_dir_all(folder.join(inner)).unwrap());
         let recording = fs::read_to_string(crate::root().join(RECORDING)).unwrap();
         fs::write(folder.join(RECORDING), recording).unwrap();
         write(&folder).unwrap();

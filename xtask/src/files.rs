@@ -51,6 +51,7 @@ const LONG: &[(&str, &str)] = &[
         "all that is done under the gate's lock, so that it can be read at once",
     ),
     ("crates/settings/src/settings.rs", "every setting, as read, to the parameter it becomes"),
+    ("xtask/src/walls.rs", "one table of who may know whom; every crate adds lines to it"),
 ];
 
 /// A module, as a path from its crate's root.

@@ -4,8 +4,8 @@
 //! - `walls`: who depends on whom, compared with what is allowed; each pure crate's own
 //!   `clippy.toml`; and that files of a crate neither use each other in a circle nor are too long.
 //! - `bounds`: every bound on what strangers send is in `docs/bounds.md`, with its value.
-//! - `docs`: writes the files that are generated from the code: settings, reasons, metrics, and the
-//!   table of events in `docs/recording.md`; `--check` only compares, and sees to it that every
+//! - `docs`: writes the files that are generated from the code: settings, reasons, metrics, the table of
+//!   events in `docs/recording.md`, and the header of the C interface; `--check` only compares, and sees to it that every
 //!   file and heading that a document points to is there.
 //! - `figures`: simulates and draws anew every figure that needs no server; `--live` measures the
 //!   others too.
@@ -16,6 +16,7 @@ mod bounds;
 mod docs;
 mod figures;
 mod files;
+mod header;
 mod paths;
 mod walls;
 
@@ -25,7 +26,8 @@ use std::process::ExitCode;
 const USAGE: &str = "usage: cargo xtask walls          who depends on whom, against what is allowed
        cargo xtask bounds         docs/bounds.md, against the bounds in the code
        cargo xtask docs           write what is generated: suimon.example.toml, docs/settings.md, reasons.md, metrics.md,
-                                  crates/admin/openapi.json and the table of events in docs/recording.md
+                                  crates/admin/openapi.json, crates/ffi/include/suimon.h and the table of events in
+                                  docs/recording.md
        cargo xtask docs --check   compare them with what would be written; that every file and heading documents point to is there
        cargo xtask figures        simulate and draw anew the figures that need no server
        cargo xtask figures --live the same, and measure what needs real servers (hours, on a quiet machine)";

@@ -295,8 +295,18 @@ const CRATES: &[Crate] = &[
     },
     Crate {
         name: "suimon-ffi",
-        knows: &["suimon-admin", "suimon-identity", "suimon-proxy", "suimon-settings"],
-        tests_know: &[],
+        knows: &[
+            "suimon-admin",
+            "suimon-gate",
+            "suimon-identity",
+            "suimon-line",
+            "suimon-message",
+            "suimon-model",
+            "suimon-proxy",
+            "suimon-record",
+            "suimon-settings",
+        ],
+        tests_know: &["suimon-sim"],
         others: Others::AnyBut(&["axum", "clap"]),
     },
     Crate {

@@ -13,13 +13,15 @@
 
 #![expect(unsafe_code, reason = "C gives pointers, and knows functions by names that the linker keeps")]
 
+mod gate;
+mod recording;
 mod server;
 
-pub use server::{
-    ServerHandle, suimon_server_admin, suimon_server_answer, suimon_server_close, suimon_server_end,
-    suimon_server_enter, suimon_server_leave, suimon_server_next, suimon_server_open, suimon_server_result,
-    suimon_server_state,
-};
+pub use crate::output::*;
+pub use crate::recording::{RecordingPart, SUIMON_END, SUIMON_EVENT, SUIMON_MARK};
+pub use gate::*;
+pub use recording::*;
+pub use server::*;
 
 use crate::code::{Code, Fault};
 use crate::out::Out;
@@ -98,6 +100,11 @@ unsafe fn write<T>(place: *mut T, number: T) {
         // SAFETY: it is not NULL, and the caller promises that it is a place for one.
         unsafe { place.write(number) };
     }
+}
+
+/// Returns the buffer that a function cannot do without.
+fn given<'a, 'b>(out: &'a mut Option<Out<'b>>) -> Result<&'a mut Out<'b>, Fault> {
+    out.as_mut().ok_or(Fault::invalid("the buffer is NULL"))
 }
 
 /// Does what a function is for, and returns its result as C sees it.

@@ -6,10 +6,6 @@ use http::{Method, Request, Response, Uri, Version, request};
 use std::mem::MaybeUninit;
 use std::net::IpAddr;
 
-/// Tells the application how many visitors wait.
-pub(crate) const WAITING: HeaderName = HeaderName::from_static("suimon-waiting");
-/// Tells the application how long a request was held, milliseconds.
-pub(crate) const HELD: HeaderName = HeaderName::from_static("suimon-held");
 /// Tells the application what the request is called.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 

@@ -9,11 +9,16 @@
 //! - `requests`: those requests, by number, and the results that are still to be told.
 //! - `head`: heads of requests and answers, as text and back.
 //! - `operator`: the admin listener, as `suimon serve` has it.
+//! - `gate`, `output`: the gate alone, told the time; and what it says should happen, as numbers.
+//! - `recording`: what happened to a gate, event by event.
 
 pub mod c;
 mod code;
+mod gate;
 mod head;
 mod operator;
 mod out;
+mod output;
+mod recording;
 mod requests;
 mod server;

@@ -11,6 +11,7 @@ use http::{HeaderMap, StatusCode};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use suimon_message::signals;
 use suimon_proxy::{Admitted, Entered};
 use tokio::task::AbortHandle;
 
@@ -303,12 +304,12 @@ fn lines(admitted: &Admitted) -> Vec<u8> {
     head::line(&mut text, b"", &head::REQUEST_ID, Some(admitted.request_id()));
     let waiting = admitted.waiting();
     if waiting > 0 {
-        head::line(&mut text, b"", &head::WAITING, Some(&waiting.into()));
+        head::line(&mut text, b"", &signals::WAITING, Some(&waiting.into()));
     }
     let held = admitted.waited();
     if !held.is_zero() {
         let milliseconds = u64::try_from(held.as_millis()).unwrap_or(u64::MAX);
-        head::line(&mut text, b"", &head::HELD, Some(&milliseconds.into()));
+        head::line(&mut text, b"", &signals::HELD, Some(&milliseconds.into()));
     }
     text
 }

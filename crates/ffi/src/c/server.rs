@@ -1,6 +1,6 @@
 //! The gateway in the caller's process.
 
-use super::{Buffer, bytes, call, room, write};
+use super::{Buffer, bytes, call, given, room, write};
 use crate::code::{Code, Fault};
 use crate::out::Out;
 use crate::server::Server;
@@ -81,10 +81,6 @@ unsafe fn with(
         let server = handle.0.load();
         work(server.as_ref().ok_or(Fault::Closed)?, out)
     })
-}
-
-fn given<'a, 'b>(out: &'a mut Option<Out<'b>>) -> Result<&'a mut Out<'b>, Fault> {
-    out.as_mut().ok_or(Fault::invalid("the buffer is NULL"))
 }
 
 /// Takes in a request, before it is worked on.

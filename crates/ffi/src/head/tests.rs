@@ -1,4 +1,5 @@
 use super::*;
+use proptest::prelude::*;
 
 fn wrong<T: std::fmt::Debug>(result: Result<T, Fault>) -> String {
     match result {
@@ -86,4 +87,38 @@ fn an_answer_is_whole_and_one_to_head_has_no_body() {
     let text = "HTTP/1.1 503 Service Unavailable\r\nretry-after: 2\r\ncontent-length: 4\r\n\r\n";
     assert_eq!(whole(&answer, false), format!("{text}busy").into_bytes());
     assert_eq!(whole(&answer, true), text.as_bytes());
+}
+
+proptest! {
+    /// Bytes with the marks of a head among them, which chance alone would not find.
+    #[test]
+    fn any_bytes_are_read_or_refused_and_what_is_read_is_read_again_alike(
+        pieces in proptest::collection::vec(
+            prop_oneof![
+                proptest::collection::vec(any::<u8>(), 0..20),
+                "(GET|POST|x)? ?(/[a-z%?=&/]{0,9}|\\*|http://a/) ?(HTTP/1\\.[01])?\r?\n".prop_map(String::into_bytes),
+                "([a-zA-Z-]{0,9}: ?[ -~]{0,20}\r?\n){0,4}".prop_map(String::into_bytes),
+                "\r\n".prop_map(String::into_bytes),
+            ],
+            0..8,
+        ),
+    ) {
+        let bytes = pieces.concat();
+        if let Ok(parts) = request(&bytes) {
+            let mut again = format!("{} {} {:?}\r\n", parts.method, parts.uri, parts.version).into_bytes();
+            parts.headers.iter().for_each(|(name, value)| line(&mut again, b"", name, Some(value)));
+            again.extend_from_slice(b"\r\n");
+            let read = request(&again).unwrap();
+            prop_assert_eq!((read.method, read.uri, read.headers), (parts.method, parts.uri, parts.headers));
+        }
+        if let Ok(before) = lines(&bytes) {
+            // From nothing to these lines, and back.
+            let added = changes(&HeaderMap::new(), &before);
+            prop_assert!(added.split_inclusive(|byte| *byte == b'\n').all(|line| line.starts_with(b"+")));
+            prop_assert_eq!(changes(&before, &before), b"");
+            let gone = changes(&before, &HeaderMap::new());
+            prop_assert!(gone.split_inclusive(|byte| *byte == b'\n').all(|line| line.starts_with(b"-")));
+        }
+        let _ = address(&bytes);
+    }
 }

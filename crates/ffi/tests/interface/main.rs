@@ -3,6 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot begin has failed")]
 #![expect(unsafe_code, reason = "what is tested takes pointers")]
 
-mod crowd;
+mod gate;
 mod server;
 mod support;
