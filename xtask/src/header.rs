@@ -66,7 +66,6 @@ pub(crate) fn text(root: &Path) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::process::Command;
 
     #[test]

@@ -17,6 +17,7 @@
 //! total time.
 
 mod fault;
+mod progress;
 mod rate;
 
 pub use fault::BodyFault;
@@ -32,6 +33,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
+use progress::Progress;
 use std::collections::VecDeque;
 use std::fmt;
 use std::future::{pending, poll_fn};
@@ -105,14 +107,6 @@ struct BufferedRest {
     reading: Option<PieceRead>,
     tail: VecDeque<Bytes>,
     tail_bytes: usize,
-}
-
-/// What has come of a body, and how long its client was waited for.
-#[derive(Clone, Copy, Default, Debug)]
-struct Progress {
-    bytes: u64,
-    waited: Duration,
-    waits_since: Option<Instant>,
 }
 
 impl RequestBody {
@@ -542,13 +536,6 @@ impl Inner {
         ready!(self.stall_deadline.poll(cx));
         // Set since then, perhaps.
         if self.unhurried.load(Relaxed) { Poll::Pending } else { Poll::Ready(()) }
-    }
-}
-
-impl Progress {
-    /// Returns how long the client was waited for, a wait that goes on included.
-    fn waited_by_now(&self) -> Duration {
-        self.waited + self.waits_since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 }
 
