@@ -2,41 +2,100 @@ package org.suimon.filter;
 
 import jakarta.servlet.AsyncEvent;
 import jakarta.servlet.AsyncListener;
+import jakarta.servlet.http.HttpServletResponse;
 import java.io.IOException;
+import java.lang.ref.PhantomReference;
+import java.lang.ref.ReferenceQueue;
 
-/** Ends the permit of a request when its container is done with it. */
+/**
+ * Ends the permit of a request when its container is done with it.
+ *
+ * <p>A container may forget a request whose client has left without telling anybody. It forgets this listener,
+ * too: once nobody can reach it any more, {@link Forgotten} says so.
+ */
 final class AsyncEnd implements AsyncListener {
     private final Permit permit;
     /** Null while the request is only parked. */
     private final GuardedResponse response;
 
-    AsyncEnd(Permit permit, GuardedResponse response) {
+    private AsyncEnd(Permit permit, GuardedResponse response) {
         this.permit = permit;
         this.response = response;
+    }
+
+    /** Returns the listener of a request with which the application goes on. */
+    static AsyncEnd of(Permit permit, GuardedResponse response) {
+        AsyncEnd end = new AsyncEnd(permit, response);
+        permit.watch(queue -> new Forgotten(end, permit, false, queue));
+        return end;
+    }
+
+    /** Returns the listener of a request that waits without a thread. */
+    static AsyncEnd ofParked(Permit permit) {
+        AsyncEnd end = new AsyncEnd(permit, null);
+        permit.watch(queue -> new Forgotten(end, permit, true, queue));
+        return end;
+    }
+
+    /** What is left of a listener that its container has let go. */
+    static final class Forgotten extends PhantomReference<AsyncEnd> {
+        private final Permit permit;
+        private final boolean isParked;
+
+        private Forgotten(AsyncEnd end, Permit permit, boolean isParked, ReferenceQueue<AsyncEnd> queue) {
+            super(end, queue);
+            this.permit = permit;
+            this.isParked = isParked;
+        }
+
+        /** Ends the permit if its end was never told. */
+        void end() {
+            // One that was parked and has gone on is none of this listener's business any more.
+            if (!isParked || !permit.isResumed()) {
+                permit.leave();
+                permit.end();
+            }
+        }
     }
 
     @Override
     public void onComplete(AsyncEvent event) {
         if (response != null) {
-            response.conclude(response.getStatus());
+            response.concludeIfThere(response::getStatus);
+            permit.end();
+        } else if (!permit.isAsynchronous()) {
+            permit.end();
         }
-        permit.end();
     }
 
     @Override
     public void onTimeout(AsyncEvent event) {
-        // What follows is an error page, and then onComplete.
+        if (response == null) {
+            // A parked request has no time-out but the end of its application.
+            SuimonFilter.sayGone((HttpServletResponse) event.getAsyncContext().getResponse());
+            event.getAsyncContext().complete();
+        }
+        // Else what follows is an error page, and then onComplete.
     }
 
     @Override
     public void onError(AsyncEvent event) {
         if (event.getThrowable() instanceof IOException) {
             permit.leave();
+        } else if (response != null) {
+            response.concludeIfThere(() -> HttpServletResponse.SC_INTERNAL_SERVER_ERROR);
+        }
+        if (response != null) {
+            // Whoever still works on it cannot answer any more; and onComplete does not always follow.
+            permit.end();
         }
     }
 
     @Override
     public void onStartAsync(AsyncEvent event) {
-        event.getAsyncContext().addListener(this);
+        // Parked only once: what comes later is the application's, and has a listener of its own.
+        if (response != null) {
+            event.getAsyncContext().addListener(this);
+        }
     }
 }

@@ -136,17 +136,23 @@ final class GuardedRequest extends HttpServletRequestWrapper {
     public AsyncContext startAsync() {
         // Without a request named, the container takes the one below this, whose answer nobody would notice. A
         // forward has moved the path of this one, not that of a new one.
-        return watched(arrived.startAsync(new GuardedRequest(this), response));
+        return watched(arrived.startAsync(new GuardedRequest(this), response), true);
     }
 
     @Override
     public AsyncContext startAsync(ServletRequest request, ServletResponse response) {
-        return watched(super.startAsync(request, response));
+        return watched(super.startAsync(request, response), false);
     }
 
-    private AsyncContext watched(AsyncContext context) {
+    private AsyncContext watched(AsyncContext context, boolean isOriginal) {
         permit.becomesAsynchronous();
-        context.addListener(new AsyncEnd(permit, response));
-        return context;
+        context.addListener(AsyncEnd.of(permit, response));
+        return new GuardedAsync(context, permit, response, isOriginal);
+    }
+
+    @Override
+    public AsyncContext getAsyncContext() {
+        AsyncContext context = super.getAsyncContext();
+        return new GuardedAsync(context, permit, response, context.hasOriginalRequestAndResponse());
     }
 }

@@ -15,6 +15,7 @@ import java.util.Iterator;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
+import java.util.function.IntSupplier;
 
 /**
  * The response of a request that has been let in. It notices when the head is about to go out, tells it to the
@@ -87,6 +88,18 @@ final class GuardedResponse extends HttpServletResponseWrapper {
         }
         if (isStream()) {
             permit.end();
+        }
+    }
+
+    /** The same on a thread of the application's, whose container may have ended the request meanwhile. */
+    void concludeIfThere(IntSupplier status) {
+        if (permit.isOver()) {
+            return;
+        }
+        try {
+            conclude(status.getAsInt());
+        } catch (IllegalStateException | NullPointerException ended) {
+            // Containers take the response back from under its facade.
         }
     }
 

@@ -3,8 +3,11 @@ package org.suimon.filter;
 import jakarta.servlet.AsyncContext;
 import jakarta.servlet.http.HttpServletResponse;
 import jakarta.servlet.http.HttpSession;
-import java.io.IOException;
+import java.lang.ref.ReferenceQueue;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Function;
 
 /**
  * One request at the gate, from its arrival to its end, as an attribute of the request. It ends once, whatever
@@ -23,6 +26,9 @@ final class Permit {
     private Decision decision;
     /** Waits in the place of a thread. */
     private AsyncContext parked;
+
+    /** One for each time that the request became asynchronous. */
+    private final List<AsyncEnd.Forgotten> watches = new ArrayList<>(1);
 
     private boolean isResumed;
     private volatile boolean isClaimed;
@@ -79,16 +85,28 @@ final class Permit {
         try {
             if (decision.bytes() == null) {
                 // The application goes: nothing can be dispatched to it.
-                SuimonFilter.sayClosed((HttpServletResponse) waits.getResponse());
+                SuimonFilter.sayGone((HttpServletResponse) waits.getResponse());
                 waits.complete();
                 end();
             } else {
                 waits.dispatch();
             }
-        } catch (IllegalStateException | IOException over) {
+        } catch (IllegalStateException | UnsupportedOperationException over) {
             // Its container has ended it meanwhile.
             leave();
             end();
+        }
+    }
+
+    synchronized boolean isResumed() {
+        return isResumed;
+    }
+
+    /** Keeps what says that a listener of this request was forgotten, as long as the request is there. */
+    void watch(Function<ReferenceQueue<AsyncEnd>, AsyncEnd.Forgotten> watch) {
+        AsyncEnd.Forgotten watched = watch.apply(server.forgotten());
+        synchronized (this) {
+            watches.add(watched);
         }
     }
 

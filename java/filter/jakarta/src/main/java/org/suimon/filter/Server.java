@@ -1,5 +1,7 @@
 package org.suimon.filter;
 
+import java.lang.ref.Reference;
+import java.lang.ref.ReferenceQueue;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayDeque;
 import java.util.Map;
@@ -35,6 +37,7 @@ final class Server implements AutoCloseable {
     /** Decided about before their own threads knew of them. Only the thread that hears uses it. */
     private final ArrayDeque<Unclaimed> unclaimed = new ArrayDeque<>();
 
+    private final ReferenceQueue<AsyncEnd> forgotten = new ReferenceQueue<>();
     private final Thread thread = new Thread(this::hear, "suimon-filter");
     private final AtomicBoolean isClosing = new AtomicBoolean();
     private volatile boolean isHearing = true;
@@ -198,6 +201,7 @@ final class Server implements AutoCloseable {
         Reply reply = new Reply(32 << 10);
         while (isHearing) {
             endUnclaimed();
+            endForgotten();
             int result = whole(library.next(server, NEXT_MS, reply), reply);
             switch (result) {
                 case NativeLibrary.OK, NativeLibrary.ANSWERED -> decide(reply, result);
@@ -230,6 +234,18 @@ final class Server implements AutoCloseable {
                 permit.end();
             }
         }
+    }
+
+    /** Ends what containers have let go without a word. */
+    private void endForgotten() {
+        for (Reference<?> one = forgotten.poll(); one != null; one = forgotten.poll()) {
+            ((AsyncEnd.Forgotten) one).end();
+        }
+    }
+
+    /** Returns where listeners turn up that nobody can call any more. */
+    ReferenceQueue<AsyncEnd> forgotten() {
+        return forgotten;
     }
 
     private synchronized void fault(String function, int result, Reply reply) {

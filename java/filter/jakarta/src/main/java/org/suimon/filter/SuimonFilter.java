@@ -24,7 +24,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
  * asynchronous application belong to it.
  */
 public final class SuimonFilter implements Filter {
-    private static final int RETRY_CLOSED_S = 2;
+    private static final int RETRY_GONE_S = 2;
 
     private final AtomicBoolean hasWarned = new AtomicBoolean();
     private ServletContext context;
@@ -150,7 +150,7 @@ public final class SuimonFilter implements Filter {
         if (isTomcat && request.isAsyncSupported()) {
             AsyncContext waits = request.startAsync(new ResumedRequest(request, permit), response);
             waits.setTimeout(0);
-            waits.addListener(new AsyncEnd(permit, null));
+            waits.addListener(AsyncEnd.ofParked(permit));
             permit.park(waits);
             return;
         }
@@ -165,7 +165,7 @@ public final class SuimonFilter implements Filter {
             Thread.currentThread().interrupt();
             permit.leave();
             permit.end();
-            sayClosed(response);
+            sayGone(response);
         }
     }
 
@@ -180,7 +180,7 @@ public final class SuimonFilter implements Filter {
             permit.end();
         }
         if (decision.bytes() == null) {
-            sayClosed(response);
+            sayGone(response);
         } else {
             new WholeAnswer(decision.bytes()).write(response);
         }
@@ -209,9 +209,9 @@ public final class SuimonFilter implements Filter {
         }
     }
 
-    /** Answers while the application is undeployed. */
-    static void sayClosed(HttpServletResponse response) throws IOException {
-        response.setIntHeader("Retry-After", RETRY_CLOSED_S);
-        response.sendError(HttpServletResponse.SC_SERVICE_UNAVAILABLE);
+    /** Answers while the application is undeployed. No error page: it would be the application's. */
+    static void sayGone(HttpServletResponse response) {
+        response.setStatus(HttpServletResponse.SC_SERVICE_UNAVAILABLE);
+        response.setIntHeader("Retry-After", RETRY_GONE_S);
     }
 }

@@ -55,7 +55,7 @@ class DeployTest {
             for (String page : List.of(
                     "servlets/servlet/HelloWorldExample", "servlets/servlet/SessionExample", "jsp/jsp2/el/basic-arithmetic.jsp",
                     "jsp/include/include.jsp", "jsp/forward/forward.jsp", "async/async0", "async/async1", "async/async2",
-                    "async/async3", "index.html", "images/code.gif")) {
+                    "async/async3", "index.html", "servlets/images/code.gif")) {
                 assertEquals(200, tomcat.get("/examples/" + page).statusCode(), page);
             }
             assertEquals(200, tomcat.getLater("/examples/servlets/nonblocking/bytecounter").join().statusCode());
@@ -75,7 +75,7 @@ class DeployTest {
         tomcat.deploy("wrong", tomcat.settings("gate.session_law", "opne"));
         Path declared = tomcat.deploy("declared", Map.of());
         Declared.write(declared, kind, true,
-                "admin.listen", "none", "lease.keys", "none", "learned.state", "none", "waiting_room.state", "none");
+                "admin.listen", "off", "lease.keys", "none", "learned.state", "none", "waiting_room.state", "none");
         try (tomcat) {
             tomcat.start();
             assertEquals(404, tomcat.get("/wrong/pages/ok").statusCode());
@@ -209,27 +209,14 @@ class DeployTest {
     }
 
     private static void collect(Tomcat tomcat) {
-        command(tomcat, "GC.run");
-        command(tomcat, "GC.run");
+        tomcat.command("GC.run");
+        tomcat.command("GC.run");
     }
 
     private static long loaders(Tomcat tomcat) {
         collect(tomcat);
         Matcher loaders = Pattern.compile("(?m)^\\s*\\d+:\\s+(\\d+)\\s+\\d+\\s+org\\.apache\\.catalina\\.loader\\.ParallelWebappClassLoader\\b")
-                .matcher(command(tomcat, "GC.class_histogram"));
+                .matcher(tomcat.command("GC.class_histogram"));
         return loaders.find() ? Long.parseLong(loaders.group(1)) : 0;
-    }
-
-    private static String command(Tomcat tomcat, String command) {
-        try {
-            Process process = new ProcessBuilder(
-                    tomcat.kind.java().resolve("bin/jcmd").toString(), Long.toString(tomcat.pid()), command)
-                    .redirectErrorStream(true).start();
-            String said = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-            assertEquals(0, process.waitFor(), said);
-            return said;
-        } catch (IOException | InterruptedException failure) {
-            throw new AssertionError(failure);
-        }
     }
 }

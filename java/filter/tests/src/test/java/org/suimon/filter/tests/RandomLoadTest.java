@@ -1,6 +1,7 @@
 package org.suimon.filter.tests;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
@@ -55,6 +56,8 @@ class RandomLoadTest {
                 client.join();
             }
             double seconds = (System.nanoTime() - start) / 1e9;
+            // A slot that Tomcat has forgotten comes back with the next collection.
+            tomcat.command("GC.run");
             tomcat.await("quiet", () -> tomcat.state().isIdle());
             State state = tomcat.state();
             State.Sums sums = state.sums();
@@ -62,8 +65,9 @@ class RandomLoadTest {
                     kind, seed, sent.get(), seconds, left.get(), sums);
             assertEquals(0, sums.inside(), state.json);
             assertTrue(sums.balance(), sums.toString());
-            assertEquals(state.total("requests"), sums.offered() + state.total("bad_requests"), state.json);
+            assertEquals(state.total("requests"), sums.offered() + state.ungated() + state.total("bad_requests"), state.json);
             assertTrue(state.total("requests") > sent.get() * 9 / 10, "sent " + sent + ", " + state.json);
+            assertFalse(tomcat.has("suimon_server_"), "a fault of the library is in the log");
         }
     }
 

@@ -42,6 +42,16 @@ final class State {
         return new Sums(sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6]);
     }
 
+    /** Returns how many ungated requests were answered: they are not offered to a route. */
+    long ungated() {
+        Matcher ungated = Pattern.compile("\"ungated\":\\{.*?\"statuses\":\\{(.*?)}").matcher(json);
+        if (!ungated.find()) {
+            throw new AssertionError("no ungated in " + json);
+        }
+        return Pattern.compile(":(\\d+)").matcher(ungated.group(1)).results()
+                .mapToLong(count -> Long.parseLong(count.group(1))).sum();
+    }
+
     /** Returns a number of a route. */
     long route(String name, String number) {
         int at = json.indexOf("{\"name\":\"" + name + "\",\"mode\"");

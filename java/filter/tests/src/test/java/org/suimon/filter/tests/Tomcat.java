@@ -242,6 +242,21 @@ final class Tomcat implements AutoCloseable {
         return get("/manager/" + path, "Authorization", "Basic " + credentials).body();
     }
 
+    /** Gives the JVM a command of jcmd's, and returns what it says. */
+    String command(String command) {
+        try {
+            Process asked = new ProcessBuilder(kind.java().resolve("bin/jcmd").toString(), Long.toString(pid()), command)
+                    .redirectErrorStream(true).start();
+            String said = new String(asked.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+            if (asked.waitFor() != 0) {
+                throw new AssertionError(said);
+            }
+            return said;
+        } catch (IOException | InterruptedException failure) {
+            throw new AssertionError(failure);
+        }
+    }
+
     /** Returns the address of the admin listener that an application has opened last. */
     String admin() {
         return find(ADMIN);
