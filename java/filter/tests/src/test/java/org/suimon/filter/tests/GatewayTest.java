@@ -24,10 +24,12 @@ class GatewayTest {
     void leases_and_tickets_of_one_are_good_at_the_other(Tomcat.Kind kind, @TempDir Path base) throws Exception {
         Tomcat tomcat = new Tomcat(kind, base);
         tomcat.deploy("shop", tomcat.settings(FULL));
+        // What stands behind the gateway holds nobody back itself: the gateway takes the lease out of a request.
+        tomcat.deploy("open", tomcat.settings("gate.session_law", "open", "listen.trusted_proxies", "[\"127.0.0.1\"]"));
         try (tomcat) {
             tomcat.start();
             try (Gateway gateway = new Gateway(base, tomcat.port())) {
-                // The filter admits the only session; behind the gateway, which is not full, too.
+                // The filter admits its only session.
                 HttpResponse<String> first = tomcat.get("/shop/pages/ok", "User-Agent", "first", "Accept", "text/html");
                 assertEquals(200, first.statusCode());
                 String lease = cookie(first, "suimon=");
@@ -37,13 +39,13 @@ class GatewayTest {
                 assertEquals(200, tomcat.get("/shop/pages/ok", "User-Agent", "third", "Cookie", lease).statusCode());
 
                 // The gateway admits the lease, and so is full for others: they get the same page.
-                assertEquals(200, gateway.get("/shop/pages/login", "first", lease).statusCode());
-                HttpResponse<String> same = gateway.get("/shop/pages/ok", "fifth", "a=b");
+                assertEquals(200, gateway.get("/open/pages/login", "first", lease).statusCode());
+                HttpResponse<String> same = gateway.get("/open/pages/ok", "fifth", "a=b");
                 assertEquals(503, same.statusCode());
                 assertEquals(withoutNumbers(page.body()), withoutNumbers(same.body()));
                 assertEquals(page.headers().map().keySet(), same.headers().map().keySet());
                 // A ticket of the filter keeps its visitor's place at the gateway: no new one is drawn.
-                HttpResponse<String> again = gateway.get("/shop/pages/ok", "second", ticket);
+                HttpResponse<String> again = gateway.get("/open/pages/ok", "second", ticket);
                 assertEquals(503, again.statusCode());
                 assertTrue(again.headers().allValues("set-cookie").stream().noneMatch(line -> line.startsWith("suimon-ticket-")
                         && !line.startsWith(ticket.substring(0, ticket.indexOf('=')))), again.headers().map().toString());

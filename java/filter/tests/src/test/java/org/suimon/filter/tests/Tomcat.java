@@ -262,6 +262,17 @@ final class Tomcat implements AutoCloseable {
         return find(ADMIN);
     }
 
+    /** Returns the manager's path to an attribute of an application's filter. */
+    static String bean(String context, String attribute) {
+        return "jmxproxy/?get=org.suimon:type=Filter,server=%22Catalina/localhost%22,context=%22/" + context + "%22&att=" + attribute;
+    }
+
+    /** Returns the state of an application's gate, by JMX: some applications log elsewhere. */
+    State stateOf(String context) {
+        String said = manage(bean(context, "State"));
+        return new State(said.substring(said.indexOf('{')));
+    }
+
     /** Returns the state of the gate that was opened last. */
     State state() {
         return new State(send(HttpRequest.newBuilder(URI.create(admin() + "api/state")).timeout(PATIENCE).build()).body());
