@@ -199,6 +199,9 @@ fn recordings_of_a_gateway_replay_alike_in_c_with_the_hash_that_is_kept_beside_t
     let vectors = here().join("tests/vectors");
     let mut traces = String::from(TRACES);
     for name in ["line.rec", "shop.rec"] {
+        let recorded = fs::read(vectors.join(name)).unwrap();
+        let read = Segment::read(&recorded).map(drop);
+        assert_eq!(read, Ok(()), "{name}: scripts/make-vectors records it anew");
         let mut replay = compiled("tests/c/replay.c", folder.path(), &[]);
         let trace = replays_alike(&[vectors.join(name)], &mut replay);
         traces += &format!("{name} {trace:016x}\n");
@@ -222,5 +225,5 @@ fn bytes_that_are_no_recording_are_refused_with_the_place() {
     let told = replay.arg(path).output().unwrap();
     assert_eq!(told.status.code(), Some(1));
     let why = String::from_utf8(told.stderr).unwrap();
-    assert!(why.contains("at byte "), "{why}");
+    assert!(why.contains("at byte ") && why.contains("the checksum is wrong"), "{why}");
 }
