@@ -143,16 +143,7 @@ async fn serve_parts(
     }
 
     let (class, pool) = core.table.classify_at_pool(&parts.method, parts.uri.path(), parts.uri.query());
-    let asks_room = core.waiting_room.as_ref().filter(|_| waiting_room::is_for_it(&parts));
-    let visitor = match class {
-        // Any client may ask for a static asset, and none of them is worth a signature.
-        Class::Ungated(_) if asks_room.is_none() => Visitor::unread(&parts.headers),
-        _ => core.identifier.read(
-            &parts.headers,
-            core.waiting_room.as_ref().map(WaitingRoom::credentials),
-            now_unix,
-        ),
-    };
+    let (asks_room, visitor) = core.identify(&parts, class);
     let is_call = core.is_call(&parts, class, pool);
     let mut body = RequestBody::new(
         incoming,
@@ -291,6 +282,20 @@ impl RequestContext {
 }
 
 impl Core {
+    /// Returns the waiting room, if a request is for it, and who the request is from.
+    fn identify(&self, parts: &request::Parts, class: Class) -> (Option<&WaitingRoom>, Visitor) {
+        let asks_room = self.waiting_room.as_ref().filter(|_| waiting_room::is_for_it(parts));
+        let visitor = match class {
+            // Any client may ask for a static asset, and none of them is worth a signature.
+            Class::Ungated(_) if asks_room.is_none() => Visitor::unread(&parts.headers),
+            _ => {
+                let credentials = self.waiting_room.as_ref().map(WaitingRoom::credentials);
+                self.identifier.read(&parts.headers, credentials, now_unix)
+            }
+        };
+        (asks_room, visitor)
+    }
+
     /// Returns whether a request is a call whose sides may take turns, so that its body may be
     /// waiting for the answer. A log-in is not.
     fn is_call(&self, parts: &request::Parts, class: Class, pool: PoolId) -> bool {

@@ -15,7 +15,6 @@ use crate::https::AddedHeaders;
 use crate::request_ids::{self, X_REQUEST_ID};
 use crate::request_record::RequestOutcome;
 use crate::ungated::UngatedPermit;
-use crate::wall_clock::now_unix;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Response, StatusCode, Uri, request};
 use std::sync::Arc;
@@ -23,12 +22,11 @@ use std::time::{Duration, Instant};
 use suimon_downstream::connection::{Busy, Connection};
 use suimon_downstream::request_body::RequestBody;
 use suimon_gate::{LeaseDue, Refusal};
-use suimon_identity::identify::{self, Visitor};
+use suimon_identity::identify;
 use suimon_message::validate::{RequestFault, validate};
 use suimon_message::{headers, signals};
 use suimon_model::{Failure, KindId, Outcome, Reason, RequestId, SessionId};
 use suimon_routes::Class;
-use suimon_waiting_room::{self as waiting_room, WaitingRoom};
 
 /// When it is worth coming back to a process that has no place left.
 const RETRY_FULL: Duration = Duration::from_secs(2);
@@ -103,15 +101,7 @@ pub(crate) async fn enter(
         return Ok(answered(account.as_ref(), error_format.fault(fault, &core.pages)));
     }
     let (class, pool) = core.table.classify_at_pool(&parts.method, parts.uri.path(), parts.uri.query());
-    let asks_room = core.waiting_room.as_ref().filter(|_| waiting_room::is_for_it(&parts));
-    let visitor = match class {
-        Class::Ungated(_) if asks_room.is_none() => Visitor::unread(&parts.headers),
-        _ => core.identifier.read(
-            &parts.headers,
-            core.waiting_room.as_ref().map(WaitingRoom::credentials),
-            now_unix,
-        ),
-    };
+    let (asks_room, visitor) = core.identify(&parts, class);
     let mut body = RequestBody::elsewhere();
     let context = RequestContext { arrived, error_format, account, visitor, class, pool, tunnel: false };
     if let Some(waiting_room) = asks_room {

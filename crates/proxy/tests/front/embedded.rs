@@ -1,14 +1,12 @@
 //! The gateway without sockets, in a process that works on requests itself.
 
-use crate::support::{app, gateway, get, params, until};
+use crate::sessions;
+use crate::support::{ASK_EVERY, app, asked_until, gateway, get, params, until};
 use http::header::{COOKIE, HeaderMap, HeaderValue, SET_COOKIE};
 use http::{Request, Response, StatusCode};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::time::Duration;
-use suimon_control::{PaperSessionParams, SessionLawKind};
-use suimon_gate::KindParams;
-use suimon_params::{Params, RoutePattern, SessionKind};
+use suimon_params::Params;
 use suimon_proxy::{Admitted, Door, Embedded, Entered, Observer};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -76,26 +74,16 @@ fn serve(mut admitted: Box<Admitted>, status: StatusCode) -> HeaderMap {
     headers
 }
 
-/// One kind of session, whose gate closes a moment after the start and stays closed.
+/// A gate that closes a moment after the start and stays closed.
 fn closing() -> Params {
-    let mut params = params(NOBODY);
-    params.sessions.kinds = vec![SessionKind {
-        ends: vec![RoutePattern { method: None, path: "/logout".to_owned() }],
-        gate: KindParams { patience: Some(Duration::from_millis(50)), ..KindParams::default() },
-        ..SessionKind::default()
-    }];
-    let up = Duration::from_secs(3600);
-    let always =
-        PaperSessionParams { threshold: 0.0, up, down: Duration::ZERO, period: Duration::from_millis(10) };
-    params.gate.session_law = SessionLawKind::Paper(always);
-    params
+    sessions::closing(NOBODY)
 }
 
 async fn closes(inside: &Inside) {
-    let refuses = async || matches!(inside.enter("/start", &[]).await, Entered::Answered(_));
-    while !refuses().await {
-        tokio::task::yield_now().await;
-    }
+    asked_until("the gate closes", ASK_EVERY, async || {
+        matches!(inside.enter("/start", &[]).await, Entered::Answered(_)).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use suimon_params::{Params, RoutePattern, SessionKind};
 
 /// A gate that closes a moment after the start and stays closed: from then on only those inside are
 /// served.
-fn closing(app: SocketAddr) -> Params {
+pub(crate) fn closing(app: SocketAddr) -> Params {
     let mut params = params(app);
     params.sessions.kinds = vec![SessionKind {
         ends: vec![RoutePattern { method: None, path: "/logout".to_owned() }],
