@@ -1,26 +1,36 @@
 //! How many requests may be sent again although a node may have worked on them.
 //!
 //! *Law*. A request whose connection closed without an answer may be sent once more if, of the last
-//! ten seconds,
+//! ten seconds, and with what was sent again without a good answer,
 //!
 //! ```text
-//! sent again without a good answer + 1 ≤ share · requests + 20 = budget    none at all, if the share is 0    (1)
-//! the same of its route            + 1 ≤ budget / 2, or share · requests of its route if that is more       (2)
+//! sent again, of its route   + 1 ≤ own = share / 2 · requests of its route                        (1)
 //! ```
+//!
+//! or, where that is used up, out of a pool that all routes have together,
+//!
+//! ```text
+//! Σ (sent again − own)       + 1 ≤ pool = share / 2 · requests + 20                               (2)
+//! sent again − own, its own  + 1 ≤ pool / 2, or own if that is more; all of it if nothing else is asked for   (3)
+//! ```
+//!
+//! None at all, if the share is 0. Together that is at most share · requests + 20.
 //!
 //! An application that dies under its load would otherwise be asked for everything twice, by everybody, just when
 //! it can do least. What is answered well is given back: a node that drops all it gets costs nobody anything while
 //! another one answers. One that loses what it has in flight once, as a node that crashes does, is covered: at 20 %
 //! that is as much as two seconds of its requests and 20 more.
 //!
-//! Without (2) one client that asks again and again for a path that kills its worker would leave nothing for
-//! all others. With it they always have what their own requests allow, and half of the 20.
+//! Without (1) a few clients that ask again and again for paths that kill their workers would leave nothing for
+//! all others: these always have half of what their own requests allow. Without (3) one such path would use up
+//! the pool.
 //!
 //! What no node was reached for is not in it: it was nobody's work, and whoever takes it next is asked for it once.
 //! Nor is what a node had not read when it closed a connection that had been idle.
 //!
-//! *Units*: requests. *Limits*: the share is 0 to 1. Routes beyond [`ROUTES_MAX`] share a count with another one. *Source*: the retry budgets of Finagle (share of the last
-//! ten seconds, and a reserve) and Envoy.
+//! *Units*: requests. *Limits*: the share is 0 to 1. Routes beyond [`COUNTED_MAX`] share a count with another
+//! one. *Source*: the retry budgets of Finagle (share of the last ten seconds, and a reserve) and Envoy; the parts
+//! of routes are ours.
 
 use suimon_model::{Instant, RouteId};
 
@@ -30,9 +40,10 @@ const SECONDS: usize = 10;
 pub const RETRIES_LEAST: u32 = 20;
 
 /// Routes that are counted apart; further ones are counted with them. What has no route is one more.
-const ROUTES_MAX: usize = 128;
-/// The part of the budget that any route may use.
-const ROUTE_SHARE: f64 = 0.5;
+const COUNTED_MAX: usize = 128;
+/// The part of a route's share that it has for itself, and that of the pool that any route may use.
+const OWN: f64 = 0.5;
+const OF_POOL: f64 = 0.5;
 
 /// Counts requests and those sent again over the last seconds.
 #[derive(Clone, Debug)]
@@ -55,12 +66,12 @@ pub struct Retry {
 #[derive(Clone, Debug)]
 struct Second {
     all: Count,
-    of_routes: [Count; ROUTES_MAX + 1],
+    of_routes: [Count; COUNTED_MAX + 1],
 }
 
 impl Default for Second {
     fn default() -> Self {
-        Second { all: Count::default(), of_routes: [Count::default(); ROUTES_MAX + 1] }
+        Second { all: Count::default(), of_routes: [Count::default(); COUNTED_MAX + 1] }
     }
 }
 
@@ -118,15 +129,11 @@ impl RetryBudget {
         self.counts.closed += 1;
     }
 
-    /// (1), (2) Returns a retry if a request may be sent again. It counts as sent until it is answered.
+    /// (1), (2), (3) Returns a retry if a request may be sent again. It counts as sent until it is answered.
     pub(crate) fn ask(&mut self, now: Instant, route: Option<RouteId>) -> Option<Retry> {
         let route = place_of(route);
         self.at(now);
-        let (requests, again) = self.sums(|second| second.all);
-        let (requests_of_route, again_of_route) = self.sums(|second| second.of_routes[route]);
-        let budget = self.share * requests + f64::from(RETRIES_LEAST);
-        let of_route = (ROUTE_SHARE * budget).max(self.share * requests_of_route);
-        if self.share <= 0.0 || again + 1.0 > budget || again_of_route + 1.0 > of_route {
+        if !self.may_go_again(route) {
             self.counts.withheld += 1;
             return None;
         }
@@ -145,6 +152,25 @@ impl RetryBudget {
                 count.again = count.again.saturating_sub(1);
             }
         }
+    }
+
+    fn may_go_again(&self, route: usize) -> bool {
+        let own_part = OWN * self.share;
+        let (of_route, again_of_route) = self.sums(|second| second.of_routes[route]);
+        let own = own_part * of_route;
+        if self.share <= 0.0 || again_of_route + 1.0 <= own {
+            return self.share > 0.0;
+        }
+        let (requests, _) = self.sums(|second| second.all);
+        let pool = (self.share - own_part) * requests + f64::from(RETRIES_LEAST);
+        let is_all_there_is = of_route >= requests;
+        let of_pool = if is_all_there_is { pool } else { (OF_POOL * pool).max(own) };
+        let beyond_own = |place: usize| {
+            let (requests, again) = self.sums(|second| second.of_routes[place]);
+            (again - own_part * requests).max(0.0)
+        };
+        let used: f64 = (0..=COUNTED_MAX).map(beyond_own).sum();
+        beyond_own(route) + 1.0 <= of_pool && used + 1.0 <= pool
     }
 
     /// Returns the requests of all seconds, and those sent again.
@@ -181,7 +207,7 @@ impl Second {
 
 /// Returns where a route is counted.
 fn place_of(route: Option<RouteId>) -> usize {
-    route.map_or(ROUTES_MAX, |RouteId(number)| number as usize % ROUTES_MAX)
+    route.map_or(COUNTED_MAX, |RouteId(number)| number as usize % COUNTED_MAX)
 }
 
 #[cfg(test)]
@@ -216,9 +242,11 @@ mod tests {
             (0..10).for_each(|_| budget.handle_request(at(f64::from(second)), OTHER));
             (0..80).for_each(|_| budget.handle_request(at(f64::from(second)), None));
         }
-        assert_eq!(granted_to(&mut budget, ROUTE, 9.5, 1000), (200 + RETRIES_LEAST) / 2);
-        assert_eq!(granted_to(&mut budget, None, 9.6, 10), 10, "what has no route is another one");
-        assert_eq!(granted_to(&mut budget, OTHER, 9.7, 1000), (200 + RETRIES_LEAST) / 2 - 10);
+        let half_of_pool = (100 + RETRIES_LEAST) / 2;
+        assert_eq!(granted_to(&mut budget, ROUTE, 9.5, 1000), 10 + half_of_pool);
+        assert_eq!(granted_to(&mut budget, OTHER, 9.6, 1000), 10 + half_of_pool);
+        // Two have used up all that is for everybody, and nothing of what others have.
+        assert_eq!(granted_to(&mut budget, None, 9.7, 1000), 80, "what has no route is another one");
         assert_eq!(granted_to(&mut budget, OTHER, 9.8, 1), 0, "they are used up");
     }
 
@@ -229,11 +257,15 @@ mod tests {
         (0..100).for_each(|_| budget.handle_request(at(5.0), OTHER));
         assert_eq!(granted_to(&mut budget, ROUTE, 5.0, 1000), 180);
         assert_eq!(granted_to(&mut budget, OTHER, 5.0, 1000), 20 + RETRIES_LEAST);
+        let mut alone = RetryBudget::new(0.2);
+        (0..100).for_each(|_| alone.handle_request(at(5.0), ROUTE));
+        assert_eq!(granted_to(&mut alone, ROUTE, 5.0, 1000), 20 + RETRIES_LEAST);
     }
 
     #[test]
     fn what_is_answered_is_given_back_to_its_route() {
         let mut budget = RetryBudget::new(0.2);
+        budget.handle_request(at(1.0), OTHER);
         for _ in 0..100 {
             let retry = budget.ask(at(1.0), ROUTE).expect("all that were sent again are answered");
             budget.handle_answered(at(1.5), retry);

@@ -87,7 +87,7 @@ pub(super) const UPSTREAM: Section = Section {
             "retry_share",
             Number(0.0, 1.0),
             Is("0.2"),
-            "Share of the requests of the last 10 s that may be sent again although a node may have worked on them: GET, HEAD and OPTIONS without a body whose connection closed before any of the answer; 20 of them in any case. One route may use half of that, or this share of its own requests if that is more. 0: none. What no node was reached for always goes to another one. See docs/nodes.md.",
+            "Share of the requests of the last 10 s that may be sent again although a node may have worked on them: GET, HEAD and OPTIONS without a body whose connection closed before any of the answer; 20 of them in any case. Half of what its own requests allow is for each route alone. 0: none. What no node was reached for always goes to another one. See docs/nodes.md.",
         ),
         key("via", Flag, Is("false"), "Whether requests to the application carry a Via header."),
         key("pool_idle_max", Count(0, 10_000), Is("1024"), "Most idle connections kept open per node."),
