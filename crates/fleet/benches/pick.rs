@@ -8,7 +8,7 @@
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::collections::VecDeque;
 use std::hint::black_box;
-use suimon_fleet::{Balance, Fleet, LoadReport, Params, Served};
+use suimon_fleet::{AsksFor, Balance, Fleet, LoadReport, Params, Served};
 use suimon_model::{Duration, Instant, NodeId, RouteId};
 
 /// Time from one request to the next.
@@ -46,7 +46,7 @@ impl Bench {
     }
 
     fn begin(&mut self) {
-        let pick = self.fleet.pick(self.now, None).expect("there are nodes");
+        let pick = self.fleet.pick(self.now, AsksFor::Ungated, None).expect("there are nodes");
         self.in_flight.push_back(black_box(pick).node);
     }
 
@@ -55,7 +55,7 @@ impl Bench {
         self.turn += 1;
         self.now += EVERY;
         let node = self.in_flight.pop_front().expect("as many begin as end");
-        self.fleet.handle_answer(self.now, node);
+        self.fleet.handle_answer(self.now, node, AsksFor::Ungated);
         let served =
             Served { route: RouteId(0), took: Duration::from_millis(20), is_good: true, is_bound: false };
         self.fleet.handle_served(self.now, node, &served);

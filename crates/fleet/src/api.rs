@@ -177,6 +177,17 @@ impl PickReason {
     }
 }
 
+/// What a request asks for, by which it is known how long it may take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AsksFor {
+    /// A route.
+    Route(RouteId),
+    /// A path that has no route of its own yet: nothing is known of it.
+    NewPath,
+    /// Something that passes without a slot.
+    Ungated,
+}
+
 /// What became of a request that a node has served.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Served {

@@ -2,8 +2,8 @@
 
 use crate::affinity::Affinity;
 use crate::api::{
-    Balance, Change, Checked, FleetFull, LoadReport, NODES_MAX, NodeView, OUTPUTS_MAX, Output, Params, Pick,
-    PickReason, Served, Status, Why,
+    AsksFor, Balance, Change, Checked, FleetFull, LoadReport, NODES_MAX, NodeView, OUTPUTS_MAX, Output,
+    Params, Pick, PickReason, Served, Status, Why,
 };
 use crate::ejection::Ejection;
 use crate::faults::Faults;
@@ -146,31 +146,38 @@ impl Fleet {
     }
 
     /// Returns a node for one request, other than `avoid` if any other is up; `None` if all nodes
-    /// are draining. The request counts as in flight until [`Fleet::handle_release`].
-    pub fn pick(&mut self, now: Instant, avoid: Option<NodeId>) -> Option<Pick> {
+    /// are draining. The request counts as in flight until [`Fleet::handle_release`] or
+    /// [`Fleet::handle_unanswered`].
+    pub fn pick(&mut self, now: Instant, asks: AsksFor, avoid: Option<NodeId>) -> Option<Pick> {
         self.end_ejections(now);
         let pick = self.choose(now, avoid)?;
         self.shares.hold(pick.reason == PickReason::LeastReported);
-        self.take(now, pick.node);
+        self.take(now, pick.node, asks);
         Some(pick)
     }
 
     /// Returns `node` for a further request of a client's connection, if it is up, and not to be avoided.
-    /// The request counts as in flight until [`Fleet::handle_release`].
-    pub fn pick_again(&mut self, now: Instant, node: NodeId, avoid: Option<NodeId>) -> Option<Pick> {
+    /// Otherwise as [`Fleet::pick`].
+    pub fn pick_again(
+        &mut self,
+        now: Instant,
+        asks: AsksFor,
+        node: NodeId,
+        avoid: Option<NodeId>,
+    ) -> Option<Pick> {
         self.end_ejections(now);
         let is_up = self.nodes.get(node.index()).is_some_and(|node| node.status() == Status::Up);
         if !is_up || avoid == Some(node) {
             return None;
         }
-        self.take(now, node);
+        self.take(now, node, asks);
         Some(Pick { node, reason: PickReason::SameConnection })
     }
 
-    fn take(&mut self, now: Instant, node: NodeId) {
+    fn take(&mut self, now: Instant, node: NodeId, asks: AsksFor) {
         let index = node.index();
         let node = &mut self.nodes[index];
-        self.shares.handle_pick(now, index, node.in_flight);
+        self.shares.handle_pick(now, index, asks, node.in_flight);
         self.reports.handle_in_flight(now, index, node.in_flight);
         node.in_flight += 1;
         node.picked += 1;
@@ -183,18 +190,13 @@ impl Fleet {
         }
     }
 
-    /// Notes of which route the request is that was just picked a node for: see [`Fleet::handle_ended`].
-    pub fn handle_begun(&mut self, node: NodeId, route: RouteId) {
-        self.shares.handle_begun(node.index(), route);
+    /// Notes that a picked request has ended on `node` without an answer: it failed, or its client left.
+    pub fn handle_unanswered(&mut self, now: Instant, node: NodeId, asks: AsksFor) {
+        self.shares.handle_owed(node.index(), asks);
+        self.handle_release(now, node);
     }
 
-    /// Notes that such a request ends, beside [`Fleet::handle_release`]. A node is given the time of the
-    /// slowest route that it has requests of before it is taken to hang; one without a route may be of any.
-    pub fn handle_ended(&mut self, node: NodeId, route: RouteId) {
-        self.shares.handle_ended(node.index(), route);
-    }
-
-    /// Notes that a picked request has ended on `node`, with any outcome.
+    /// Notes that a picked request has ended on `node`, whose answer [`Fleet::handle_answer`] was told of.
     pub fn handle_release(&mut self, now: Instant, node: NodeId) {
         let index = node.index();
         if let Some(node) = self.nodes.get_mut(index) {
@@ -204,8 +206,9 @@ impl Fleet {
         }
     }
 
-    /// Notes how long a request took that was answered well, also one whose client was waited for meanwhile.
-    pub fn handle_took(&mut self, now: Instant, route: RouteId, took: Duration) {
+    /// Notes how long a request took that was answered well, also one whose client was waited for meanwhile, or
+    /// `None`: one without a route.
+    pub fn handle_took(&mut self, now: Instant, route: Option<RouteId>, took: Duration) {
         self.shares.handle_took(now, route, took);
     }
 
@@ -214,7 +217,7 @@ impl Fleet {
         // A single node has all there is.
         if self.present().nth(1).is_some() {
             if served.is_good {
-                self.handle_took(now, served.route, served.took);
+                self.handle_took(now, Some(served.route), served.took);
             }
             let weight = self.shares.handle_served(now, node.index(), served);
             self.reports.handle_served(now, node.index(), served.is_good, weight);
@@ -226,9 +229,11 @@ impl Fleet {
         }
     }
 
-    /// Notes that `node` answered a request, with any status.
-    pub fn handle_answer(&mut self, now: Instant, node: NodeId) {
+    /// Notes that `node` has begun to answer a picked request, with any status. However long the rest takes,
+    /// it owes nothing for it any more.
+    pub fn handle_answer(&mut self, now: Instant, node: NodeId, asks: AsksFor) {
         let was_mute = self.shares.is_mute(node.index());
+        self.shares.handle_owed(node.index(), asks);
         self.shares.handle_answer(now, node.index());
         let Some(state) = self.nodes.get_mut(node.index()) else { return };
         let was_tried = state.ejection.is_on_probation();
@@ -478,9 +483,7 @@ impl Fleet {
 
     fn is_fit(&self, now: Instant, index: usize, node: &Node, fitness: Fitness) -> bool {
         match fitness {
-            Fitness::Answers => {
-                node.status() == Status::Up && !self.shares.is_silent(now, index, node.in_flight)
-            }
+            Fitness::Answers => node.status() == Status::Up && !self.shares.is_silent(now, index),
             Fitness::Up => node.status() == Status::Up,
             Fitness::Any => node.status() != Status::Draining,
         }

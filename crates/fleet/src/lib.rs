@@ -6,7 +6,7 @@
 //! it ejects nodes that keep failing.
 //!
 //! - [`Fleet::pick`]: a node, the one with the fewest requests in flight for its share. The request counts
-//!   as in flight until [`Fleet::handle_release`].
+//!   as in flight until [`Fleet::handle_release`], or [`Fleet::handle_unanswered`] if it had no answer.
 //! - [`Fleet::handle_served`]: how long a request took, by which the shares move, and whether the answer was
 //!   a fault, by which nodes are ejected.
 //! - [`Fleet::handle_report`]: the load that a node reports, by which nodes are picked where [`Balance`] says
@@ -54,12 +54,13 @@ pub mod scaling;
 mod shares;
 mod silence;
 pub mod told;
+mod unanswered;
 pub mod workers;
 
 pub use affinity::{AFFINITY_MAX, AffinityParams, SessionKey, SessionSaid};
 pub use api::{
-    Balance, Change, CheckParams, Checked, EjectionParams, FleetFull, LoadReport, NODES_MAX, NodeView,
-    OUTPUTS_MAX, Output, Params, Pick, PickReason, Served, Status, Why,
+    AsksFor, Balance, Change, CheckParams, Checked, EjectionParams, FleetFull, LoadReport, NODES_MAX,
+    NodeView, OUTPUTS_MAX, Output, Params, Pick, PickReason, Served, Status, Why,
 };
 pub use fleet::Fleet;
 pub use retries::{RETRIES_LEAST, Retry, RetryCounts};

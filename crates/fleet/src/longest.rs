@@ -12,51 +12,44 @@ const REQUESTS: f64 = 30.0;
 /// A route that nobody has asked for since then counts no more.
 const COUNTS_FOR: Duration = Duration::from_secs(600);
 /// The most routes that are told apart; the rest are one.
-const ROUTES_MAX: usize = 1024;
+pub(crate) const ROUTES_MAX: usize = 1024;
 /// How often it is looked which one is the slowest.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-
-/// The requests that a node has, by route.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Pending {
-    by_route: Vec<u32>,
-    all: u32,
-}
-
-impl Pending {
-    /// Notes that it gets a request of a route.
-    pub(crate) fn begin(&mut self, route: RouteId) {
-        let index = route.index().min(ROUTES_MAX - 1);
-        if self.by_route.len() <= index {
-            self.by_route.resize(index + 1, 0);
-        }
-        self.by_route[index] += 1;
-        self.all += 1;
-    }
-
-    /// Notes that one has ended.
-    pub(crate) fn end(&mut self, route: RouteId) {
-        let count = self.by_route.get_mut(route.index().min(ROUTES_MAX - 1)).filter(|count| **count > 0);
-        debug_assert!(count.is_some(), "ended more often than begun");
-        if let Some(count) = count {
-            *count -= 1;
-            self.all -= 1;
-        }
-    }
-}
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Longest {
     /// By route: the mean, over how many requests, and when one was answered last.
     routes: Vec<Option<(f64, f64, Instant)>>,
+    /// The time of one that passes without a slot: up at once, down by a thirtieth in a second. They are of many
+    /// kinds, of which the slow ones count.
+    ungated: f64,
     slowest: f64,
     looked: Option<Instant>,
 }
 
 impl Longest {
     /// Notes that a request of a route was answered well after so many seconds.
-    pub(crate) fn note(&mut self, now: Instant, route: RouteId, took: f64) {
+    pub(crate) fn note(&mut self, now: Instant, route: Option<RouteId>, took: f64) {
+        let mean = match route {
+            Some(route) => self.note_route(now, route, took),
+            None => {
+                self.ungated = self.ungated.max(took);
+                self.ungated
+            }
+        };
+        self.slowest = self.slowest.max(mean);
+        if self.looked.is_none_or(|at| now.since(at) >= LOOK_EVERY) {
+            self.looked = Some(now);
+            self.ungated *= 1.0 - 1.0 / REQUESTS;
+            let counts = |at: Instant| now.since(at) <= COUNTS_FOR;
+            let means = self.routes.iter().flatten().filter(|(.., at)| counts(*at)).map(|(mean, ..)| *mean);
+            self.slowest = means.fold(self.ungated, f64::max);
+        }
+    }
+
+    /// Returns the mean of the route.
+    fn note_route(&mut self, now: Instant, route: RouteId, took: f64) -> f64 {
         let index = route.index().min(ROUTES_MAX - 1);
         if self.routes.len() <= index {
             self.routes.resize(index + 1, None);
@@ -65,13 +58,7 @@ impl Longest {
         *seen = (*seen + 1.0).min(REQUESTS);
         *mean += (took - *mean) / *seen;
         *at = now;
-        self.slowest = self.slowest.max(*mean);
-        if self.looked.is_none_or(|at| now.since(at) >= LOOK_EVERY) {
-            self.looked = Some(now);
-            let counts = |at: Instant| now.since(at) <= COUNTS_FOR;
-            let means = self.routes.iter().flatten().filter(|(.., at)| counts(*at)).map(|(mean, ..)| *mean);
-            self.slowest = means.fold(0.0, f64::max);
-        }
+        *mean
     }
 
     /// Returns the mean time of the slowest route, seconds; 0: nothing was answered.
@@ -79,14 +66,9 @@ impl Longest {
         self.slowest
     }
 
-    /// Returns the same of the routes of a node's requests. Where it has others beside those that are known,
-    /// these may be of any route.
-    pub(crate) fn slowest_of(&self, pending: &Pending, in_flight: u32) -> f64 {
-        if pending.all < in_flight {
-            return self.slowest;
-        }
-        let times = self.routes.iter().zip(&pending.by_route).filter(|(_, count)| **count > 0);
-        times.filter_map(|(time, _)| *time).map(|(mean, ..)| mean).fold(0.0, f64::max)
+    /// Returns the mean time of the route at this place, seconds, however long ago it was asked for.
+    pub(crate) fn mean(&self, index: usize) -> Option<f64> {
+        self.routes.get(index).copied().flatten().map(|(mean, ..)| mean)
     }
 }
 
@@ -99,21 +81,14 @@ mod tests {
         let at = |second: f64| Instant::ORIGIN + suimon_model::seconds(second);
         let mut longest = Longest::default();
         for number in 0..10_000 {
-            longest.note(at(0.01 * f64::from(number)), RouteId(0), 0.05);
+            longest.note(at(0.01 * f64::from(number)), Some(RouteId(0)), 0.05);
             if number % 1000 == 0 {
-                longest.note(at(0.01 * f64::from(number)), RouteId(1), 12.0);
+                longest.note(at(0.01 * f64::from(number)), Some(RouteId(1)), 12.0);
             }
         }
         assert!((longest.slowest() - 12.0).abs() < 0.01, "{}", longest.slowest());
-        let mut pending = Pending::default();
-        pending.begin(RouteId(0));
-        assert!((longest.slowest_of(&pending, 1) - 0.05).abs() < 0.01, "it has quick ones only");
-        assert!((longest.slowest_of(&pending, 2) - 12.0).abs() < 0.01, "and one that nothing is known of");
-        pending.begin(RouteId(1));
-        assert!((longest.slowest_of(&pending, 2) - 12.0).abs() < 0.01);
-        pending.end(RouteId(1));
-        assert!((longest.slowest_of(&pending, 1) - 0.05).abs() < 0.01);
-        longest.note(at(800.0), RouteId(0), 0.05);
+        longest.note(at(800.0), Some(RouteId(0)), 0.05);
         assert!((longest.slowest() - 0.05).abs() < 0.01, "{}", longest.slowest());
+        assert_eq!((longest.mean(1), longest.mean(2)), (Some(12.0), None), "its own time is still known");
     }
 }

@@ -14,8 +14,8 @@
 //! ```
 //!
 //! p is 1; a node that comes, or comes back, begins with a quarter, and has all of it once slow start is over
-//! (ten seconds, unless it is said otherwise), as its caches are cold. The share of a node that gets no requests goes back to 1 within some ten seconds, so
-//! that it is tried again.
+//! (ten seconds, unless it is said otherwise), as its caches are cold. The share of a node that gets no requests
+//! goes back to 1 within some ten seconds, so that it is tried again.
 //!
 //! In (2) count nodes that have answered five requests since the last move. One that is slower than the mean
 //! although it mostly has a single request at a time does not move, nor is it in the mean: it cannot have
@@ -23,18 +23,20 @@
 //!
 //! A failed request counts as one that took eight times as long, and takes 0.3 of the share at once, so that a
 //! node that fails at once attracts nobody. Both count the less, the more of the route's requests fail on all
-//! nodes. A node that has requests and has answered nothing for max(2 s, 8 m), while others did, is *silent*: it gets
+//! nodes. A node that owes answers and has given none for max(2 s, 8 m), while others did, is *silent*: it gets
 //! one request a second until it answers; and so does one that was left out for it, when it comes back. m is the
-//! mean time of the slowest route that it has requests of, but no more than that of any route when it answered last:
-//! what it does not do slows the others, and that must not protect it. Of idle nodes all whose share is within a tenth
-//! of the greatest are alike, so that none is without requests because of chance.
+//! mean time of the slowest route that it owes answers of, as it was when the node still answered: what it does
+//! not do slows the others, and that must not protect it. Where it has a request for a path that nobody knows yet,
+//! it is given 30 s. Of idle nodes all whose share is within a tenth of the greatest are alike, so that none is
+//! without requests because of chance.
 //!
 //! *Signals*: times and outcomes of requests, by node and route. *Units*: seconds; shares have the mean 1.
 //! *Limits*: shares are 1/20 to 20; a ratio r is 1/8 to 8. *Source*: LAWS §6 of the design; late
 //! binding as in join-idle-queue (Lu et al. 2011), P2C beyond 64 (Mitzenmacher 2001).
 
-use crate::api::Served;
-use crate::longest::{Longest, Pending};
+use crate::api::{AsksFor, Served};
+use crate::longest::{Longest, ROUTES_MAX};
+use crate::unanswered::Unanswered;
 use suimon_model::real::{exp, ln};
 use suimon_model::{Duration, Instant, RouteId, seconds};
 
@@ -67,8 +69,11 @@ const SUSPECT_AFTER_S: f64 = 0.5;
 const SILENT_REQUESTS: f64 = 8.0;
 /// How often a silent node is tried.
 const TRIED_EVERY: Duration = Duration::from_secs(1);
-/// The most routes whose times are known; what comes beyond them shares the last.
-const ROUTES_MAX: usize = 1024;
+/// The same where nothing is known of a route, seconds: most pages take less, and no machine is idle that long
+/// beside one that hangs without anybody noticing.
+const UNKNOWN_S: f64 = 30.0;
+/// So many requests are never at one node while another has none, unless they stay there.
+const CROWD: u32 = 4;
 
 /// What follows for a node that owes answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -135,7 +140,9 @@ struct NodeShare {
     owes_since: Instant,
     /// The mean time of the slowest route then, seconds; 0: none was known.
     slowest_then: f64,
-    pending: Pending,
+    unanswered: Unanswered,
+    /// When it answered last.
+    answered: Option<Instant>,
     tried: Instant,
     /// Whether it was left out because it answers nothing, and has answered nothing since.
     mute: Option<Instant>,
@@ -163,7 +170,8 @@ impl Shares {
             since,
             owes_since: now,
             slowest_then: self.longest.slowest(),
-            pending: Pending::default(),
+            unanswered: Unanswered::default(),
+            answered: None,
             tried: now,
             mute: None,
         };
@@ -208,28 +216,23 @@ impl Shares {
     }
 
     /// Notes that a node gets a request; `had`: requests that it has already.
-    pub(crate) fn handle_pick(&mut self, now: Instant, node: usize, had: u32) {
+    pub(crate) fn handle_pick(&mut self, now: Instant, node: usize, asks: AsksFor, had: u32) {
         let node = &mut self.nodes[node];
         node.tried = now;
         node.got = node.got.saturating_add(1);
         node.had += u64::from(had);
-        if had == 0 {
+        if node.unanswered.count() == 0 {
             node.owes_from(now, &self.longest);
         }
+        let answers = now.since(node.owes_since) <= seconds(SUSPECT_AFTER_S);
+        node.unanswered.begin(asks, &self.longest, answers);
         self.adapt(now);
     }
 
-    /// Notes of which route the request is that a node has just got.
-    pub(crate) fn handle_begun(&mut self, node: usize, route: RouteId) {
+    /// Notes that a node's answer to a request has begun, or that the request ends without any.
+    pub(crate) fn handle_owed(&mut self, node: usize, asks: AsksFor) {
         if let Some(node) = self.nodes.get_mut(node) {
-            node.pending.begin(route);
-        }
-    }
-
-    /// Notes that it has ended.
-    pub(crate) fn handle_ended(&mut self, node: usize, route: RouteId) {
-        if let Some(node) = self.nodes.get_mut(node) {
-            node.pending.end(route);
+            node.unanswered.end(asks);
         }
     }
 
@@ -238,6 +241,7 @@ impl Shares {
         self.answered = Some(now);
         if let Some(node) = self.nodes.get_mut(node) {
             node.mute = None;
+            node.answered = Some(now);
             node.owes_from(now, &self.longest);
         }
     }
@@ -247,7 +251,6 @@ impl Shares {
     pub(crate) fn handle_served(&mut self, now: Instant, node: usize, served: &Served) -> f64 {
         let Served { route, took, is_good, .. } = *served;
         let took = took.as_secs_f64().max(1e-6);
-        self.handle_answer(now, node);
         let (mean, failing) = self.note_time(route, took, is_good);
         // What fails on all nodes says nothing of one.
         let weight = 1.0 - failing;
@@ -359,27 +362,38 @@ impl Shares {
 
     /// Returns whether a node has requests, answers nothing while others do, and is not to be tried again
     /// yet.
-    pub(crate) fn is_silent(&self, now: Instant, node: usize, in_flight: u32) -> bool {
+    pub(crate) fn is_silent(&self, now: Instant, node: usize) -> bool {
         let others_do = || self.answered.is_some_and(|at| at > self.nodes[node].owes_since);
-        (self.is_mute(node) || others_do() && self.owes(now, node, in_flight, Owes::Silence))
-            && now.since(self.nodes[node].tried) < TRIED_EVERY
+        now.since(self.nodes[node].tried) < TRIED_EVERY
+            && (self.is_mute(node) || others_do() && self.owes(now, node, Owes::Silence))
     }
 
     /// Returns whether a node has requests and has answered nothing for too long.
-    pub(crate) fn owes(&self, now: Instant, node: usize, in_flight: u32, what: Owes) -> bool {
-        let owes_since = self.nodes[node].owes_since;
+    pub(crate) fn owes(&self, now: Instant, node: usize, what: Owes) -> bool {
+        let NodeShare { owes_since, unanswered, .. } = &self.nodes[node];
         // Most have just answered, and what patience there is with them need not be worked out.
-        in_flight > 0
-            && now.since(owes_since) > seconds(what.least())
-            && now.since(owes_since) > self.patience(node, in_flight, what)
+        unanswered.count() > 0
+            && now.since(*owes_since) > seconds(what.least())
+            && now.since(*owes_since) > self.patience(node, what)
     }
 
     /// Returns how long a node may have requests and answer none.
-    fn patience(&self, node: usize, in_flight: u32, what: Owes) -> Duration {
-        let node = &self.nodes[node];
-        let now = self.longest.slowest_of(&node.pending, in_flight);
-        let slowest = if node.slowest_then > 0.0 { now.min(node.slowest_then) } else { now };
-        seconds(what.least().max(SILENT_REQUESTS * slowest))
+    fn patience(&self, node: usize, what: Owes) -> Duration {
+        let NodeShare { unanswered, slowest_then, .. } = &self.nodes[node];
+        let known = [*slowest_then, self.longest.slowest()].into_iter().find(|slowest| *slowest > 0.0);
+        let slowest = unanswered.slowest(&self.longest, known);
+        seconds(slowest.map_or(UNKNOWN_S, |slowest| what.least().max(SILENT_REQUESTS * slowest)))
+    }
+
+    /// Returns whether `other` has answered something since a node owes answers.
+    pub(crate) fn has_answered_since(&self, node: usize, other: usize) -> bool {
+        self.nodes[other].answered.is_some_and(|at| at > self.nodes[node].owes_since)
+    }
+
+    /// Returns whether a node has many requests, while `other` has none: as where it holds all slots of the gate,
+    /// so that nobody can answer anything.
+    pub(crate) fn holds_all(&self, node: usize, other: usize) -> bool {
+        self.nodes[node].unanswered.count() >= CROWD && self.nodes[other].unanswered.count() == 0
     }
 
     /// Returns whether a node was left out because it answers nothing, and has answered nothing since.
@@ -393,7 +407,7 @@ impl Shares {
     }
 
     /// Notes how long a request took that was answered well.
-    pub(crate) fn handle_took(&mut self, now: Instant, route: RouteId, took: Duration) {
+    pub(crate) fn handle_took(&mut self, now: Instant, route: Option<RouteId>, took: Duration) {
         self.longest.note(now, route, took.as_secs_f64());
     }
 

@@ -22,7 +22,7 @@ use std::iter::Peekable;
 use std::sync::Arc;
 use suimon_control::SizeLawKind;
 use suimon_fleet::lifecycle::BorrowedId;
-use suimon_fleet::{Fleet, Served};
+use suimon_fleet::{AsksFor, Fleet, Served};
 use suimon_gate::{Gate, Knowledge, Output, Permit, RouteMode, Start};
 use suimon_model::{
     Duration, Failure, Instant, KindId, Limit, NodeId, Outcome, PoolId, Reason, RequestId, Rng, RouteId,
@@ -332,7 +332,11 @@ impl<'a> Run<'a> {
         let cpu = self.cost_rng.lognormal(mean, cost.variation);
         let elsewhere =
             if fails { 0.0 } else { self.cost_rng.lognormal(cost.elsewhere, cost.elsewhere_variation) };
-        let node = self.fleet.pick(now, None).ok_or("no node was found")?.node;
+        let node = self
+            .fleet
+            .pick(now, AsksFor::Route(self.gate_route(route)), None)
+            .ok_or("no node was found")?
+            .node;
         let gate_route = self.gate_route(route);
         let work = Work { permit: start.permit, gate_route, node, since: now, fails };
         let id = match self.free_work.pop() {
@@ -425,9 +429,9 @@ impl<'a> Run<'a> {
             self.free_work.push(id as usize);
             let took = now.since(work.since);
             let served = Served { route: work.gate_route, took, is_good: !work.fails, is_bound: false };
-            self.fleet.handle_release(now, work.node);
             self.fleet.handle_served(now, work.node, &served);
-            self.fleet.handle_answer(now, work.node);
+            self.fleet.handle_answer(now, work.node, AsksFor::Route(work.gate_route));
+            self.fleet.handle_release(now, work.node);
             let owner = self.owners.remove(&work.permit.request());
             let ending = match owner {
                 None if self.unnoticed.remove(&work.permit.request()).is_none() => Outcome::Abandoned,

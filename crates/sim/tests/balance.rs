@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::time::Duration;
-use suimon_fleet::{Fleet, Params, Served};
+use suimon_fleet::{AsksFor, Fleet, Params, Served};
 use suimon_model::{Instant, NodeId, Rng, RouteId, seconds};
 use suimon_sim::{Efficiency, Job, Machine, Node, Pauses};
 
@@ -64,11 +64,12 @@ impl Site {
 
     /// Sends a request; returns whether it failed at once.
     fn send(&mut self, now: Instant) -> bool {
-        let node = self.fleet.pick(now, None).unwrap().node;
+        let node = self.fleet.pick(now, AsksFor::Ungated, None).unwrap().node;
         if self.fails == Some(node.index()) {
             self.errors += 1;
             let served =
                 Served { route: ROUTE, took: Duration::from_millis(1), is_good: false, is_bound: false };
+            self.fleet.handle_answer(now, node, AsksFor::Ungated);
             self.fleet.handle_release(now, node);
             self.fleet.handle_served(now, node, &served);
             return true;
@@ -97,6 +98,7 @@ impl Site {
                 let took = now.since(since);
                 self.took.push(took.as_secs_f64());
                 ended += 1;
+                self.fleet.handle_answer(now, node, AsksFor::Ungated);
                 self.fleet.handle_release(now, node);
                 if self.learns {
                     self.fleet.handle_served(

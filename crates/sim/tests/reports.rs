@@ -4,7 +4,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use suimon_fleet::{Balance, Fleet, LoadReport, Params};
+use suimon_fleet::{AsksFor, Balance, Fleet, LoadReport, Params};
 use suimon_model::{Duration, Instant, NodeId, Rng, seconds};
 
 /// Requests that each node serves at once, and the mean seconds of one.
@@ -53,7 +53,7 @@ fn p99_s(every: Duration, seed: u64) -> f64 {
     while let Some(Reverse((now, event))) = events.pop().filter(|Reverse((at, _))| *at < until) {
         match event {
             Event::Arrival => {
-                let node = fleet.pick(now, None).unwrap().node.index();
+                let node = fleet.pick(now, AsksFor::Ungated, None).unwrap().node.index();
                 let state = &mut nodes[node];
                 if state.busy < state.slots {
                     state.busy += 1;
@@ -65,7 +65,7 @@ fn p99_s(every: Duration, seed: u64) -> f64 {
                 events.push(Reverse((now + seconds(rng.exponential(1.0 / rate)), Event::Arrival)));
             }
             Event::End(node, came) => {
-                fleet.handle_release(now, NodeId(node as u32));
+                fleet.handle_unanswered(now, NodeId(node as u32), AsksFor::Ungated);
                 if now >= warm {
                     took.push(now.secs_since(came));
                 }

@@ -32,9 +32,10 @@ const BROKEN: &str = "the connection broke in the middle of the response";
 pub struct UpstreamBody {
     state: BodySource,
     node: NodeId,
-    tries: u32,
-    idle_timeout: Duration,
+    /// Small, as each answer in flight is one of these.
+    tries: u8,
     waiting: bool,
+    idle_timeout: Duration,
     progress: Option<Arc<Progress>>,
     guard: Option<Guard>,
 }
@@ -65,7 +66,14 @@ impl UpstreamBody {
 
     /// Returns how many times the request was sent or tried to be; 1 if the first try succeeded.
     pub fn tries(&self) -> u32 {
-        self.tries
+        u32::from(self.tries)
+    }
+
+    /// Notes that the node has answered.
+    pub(crate) fn note_answer(&mut self) {
+        if let Some(guard) = &mut self.guard {
+            guard.note_answer();
+        }
     }
 
     /// Returns the raw connection, if this is the body of a `101`.
@@ -208,7 +216,8 @@ pub(super) struct SentRequest {
 impl SentRequest {
     fn into_body(self, state: BodySource) -> UpstreamBody {
         let SentRequest { node, tries, idle_timeout, progress, guard } = self;
-        UpstreamBody { state, node, tries, idle_timeout, waiting: false, progress, guard: Some(guard) }
+        let tries = u8::try_from(tries).unwrap_or(u8::MAX);
+        UpstreamBody { state, node, tries, waiting: false, idle_timeout, progress, guard: Some(guard) }
     }
 }
 

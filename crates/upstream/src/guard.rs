@@ -4,6 +4,7 @@ use crate::fastcgi::FastCgi;
 use crate::http1::Http1;
 use crate::{Node, Pool, Shared};
 use std::sync::Arc;
+use suimon_fleet::AsksFor;
 use suimon_model::RouteId;
 use suimon_pool::{Kept, Lease};
 
@@ -11,10 +12,30 @@ use suimon_pool::{Kept, Lease};
 pub(crate) struct Guard {
     pub(crate) shared: Arc<Shared>,
     pub(crate) node: Arc<Node>,
-    /// And whether no other node would have done: see [`suimon_fleet::Served`].
-    pub(crate) route: Option<(RouteId, bool)>,
+    pub(crate) asked: Asked,
     /// The worker that has the request; dropping it says that the request was cancelled.
     pub(crate) worker: Option<Lease>,
+}
+
+/// What the fleet must be told of a request. Small, as each answer carries it.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked {
+    pub(crate) route: Option<RouteId>,
+    pub(crate) is_new_path: bool,
+    /// Whether no other node would have done: see [`suimon_fleet::Served`].
+    pub(crate) is_bound: bool,
+    /// Whether the answer has begun.
+    pub(crate) is_answered: bool,
+}
+
+impl Asked {
+    pub(crate) fn asks(self) -> AsksFor {
+        match self.route {
+            _ if self.is_new_path => AsksFor::NewPath,
+            Some(route) => AsksFor::Route(route),
+            None => AsksFor::Ungated,
+        }
+    }
 }
 
 impl Guard {
@@ -45,11 +66,16 @@ impl Guard {
         }
     }
 
+    /// Notes that the node has answered.
+    pub(crate) fn note_answer(&mut self) {
+        self.shared.note_answer(self.node.id, self.asked.asks());
+        self.asked.is_answered = true;
+    }
+
     /// Notes that the node has broken off an answer.
     pub(crate) fn note_broken(&self) {
-        if let Some((route, is_bound)) = self.route {
-            self.shared.note_served((self.node.id, is_bound), self.shared.now(), Some(route), false);
-        }
+        let Asked { route, is_bound, .. } = self.asked;
+        self.shared.note_served((self.node.id, is_bound), self.shared.now(), route, false);
     }
 
     /// Returns a connection to the pool of this guard's node.
@@ -64,9 +90,10 @@ impl Drop for Guard {
     fn drop(&mut self) {
         let now = self.shared.now();
         let mut fleet = self.shared.fleet();
-        fleet.handle_release(now, self.node.id);
-        if let Some((route, _)) = self.route {
-            fleet.handle_ended(self.node.id, route);
+        if self.asked.is_answered {
+            fleet.handle_release(now, self.node.id);
+        } else {
+            fleet.handle_unanswered(now, self.node.id, self.asked.asks());
         }
     }
 }

@@ -22,6 +22,8 @@ pub struct RequestHead {
     pub(super) is_ungated: bool,
     /// Its route, if it has one: how long it takes is compared with others of it.
     pub(super) route: Option<RouteId>,
+    /// Whether its path has no route of its own yet, so that nobody knows how long it takes.
+    pub(super) is_new_path: bool,
     /// The node of its client's connection, where all requests of one go to the same.
     pub(super) pin: Option<NodePin>,
 }
@@ -53,7 +55,15 @@ pub struct RequestClient {
 impl RequestHead {
     /// Returns the head of a request whose client `forwarding` describes.
     pub fn of(parts: Box<Parts>, forwarding: Option<Arc<Forwarding>>, client: RequestClient) -> Self {
-        RequestHead { parts, forwarding, client: Some(client), is_ungated: false, route: None, pin: None }
+        RequestHead {
+            parts,
+            forwarding,
+            client: Some(client),
+            is_ungated: false,
+            route: None,
+            is_new_path: false,
+            pin: None,
+        }
     }
 
     /// Returns the same, of a client's connection with this pin.
@@ -62,10 +72,11 @@ impl RequestHead {
         RequestHead { pin: Some(pin), ..self }
     }
 
-    /// Returns the same, of a request of a route; `None`: it has none.
+    /// Returns the same, of a request of a route; `None`: it has none. `is_new_path`: it is a route for all paths
+    /// of which nothing is known yet.
     #[must_use]
-    pub fn of_route(self, route: Option<RouteId>) -> Self {
-        RequestHead { route, ..self }
+    pub fn of_route(self, route: Option<RouteId>, is_new_path: bool) -> Self {
+        RequestHead { route, is_new_path, ..self }
     }
 
     /// Returns the same, of a request that nobody counts among those that are let in.
@@ -83,6 +94,7 @@ impl From<Parts> for RequestHead {
             client: None,
             is_ungated: false,
             route: None,
+            is_new_path: false,
             pin: None,
         }
     }

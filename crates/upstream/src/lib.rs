@@ -76,7 +76,7 @@ use agent_reply::{AgentCheckCounts, SaidWeight};
 use bytes::Bytes;
 use connect::Connector;
 use fastcgi::Programs;
-use guard::Guard;
+use guard::{Asked, Guard};
 use http::HeaderValue;
 use http_body::Body;
 use http2::SharedPool;
@@ -89,7 +89,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 pub use suimon_fleet::RetryCounts;
-use suimon_fleet::{Balance, Change, Fleet, Output, Pick, Served, SessionKey, SessionSaid, Why};
+use suimon_fleet::{AsksFor, Balance, Change, Fleet, Output, Pick, Served, SessionKey, SessionSaid, Why};
 use suimon_model::{Instant, NodeId, RouteId};
 use tokio::sync::{Notify, watch};
 use workers::Workers;
@@ -343,20 +343,20 @@ impl Shared {
         session: Option<SessionKey>,
     ) -> Option<(Pick, Guard)> {
         let (now, pin) = (self.now(), head.pin.as_ref());
+        let RequestHead { route, is_new_path, .. } = *head;
+        let mut asked = Asked { route, is_new_path, is_bound: false, is_answered: false };
+        let asks = asked.asks();
         let (pick, changed) = {
             let mut fleet = self.fleet();
             if is_first {
                 fleet.handle_request(now, head.route);
             }
-            let again = pin.and_then(NodePin::node).and_then(|node| fleet.pick_again(now, node, avoid));
+            let again = pin.and_then(NodePin::node).and_then(|node| fleet.pick_again(now, asks, node, avoid));
             let pick = match (again, session) {
                 (Some(pick), _) => pick,
-                (None, Some(session)) => fleet.pick_for(now, session, avoid)?,
-                (None, None) => fleet.pick(now, avoid)?,
+                (None, Some(session)) => fleet.pick_for(now, asks, session, avoid)?,
+                (None, None) => fleet.pick(now, asks, avoid)?,
             };
-            if let Some(route) = head.route {
-                fleet.handle_begun(pick.node, route);
-            }
             // Under the lock, so that requests of a connection that come at once go to one node, too.
             if let Some(pin) = pin {
                 pin.set(pick.node);
@@ -368,16 +368,16 @@ impl Shared {
         }
         // It has a request, so nothing else is at its place.
         let node = self.nodes.get(pick.node)?;
-        let route = head.route.map(|route| (route, pick.reason.is_bound()));
-        let guard = Guard { shared: Arc::clone(self), node, route, worker: None };
+        asked.is_bound = pick.reason.is_bound();
+        let guard = Guard { shared: Arc::clone(self), node, asked, worker: None };
         Some((pick, guard))
     }
 
-    fn note_answer(&self, node: NodeId) {
+    fn note_answer(&self, node: NodeId, asks: AsksFor) {
         let changed = {
             let mut fleet = self.fleet();
             let was_doubted = fleet.is_doubted(node);
-            fleet.handle_answer(self.now(), node);
+            fleet.handle_answer(self.now(), node, asks);
             was_doubted || fleet.has_output()
         };
         if changed {
@@ -415,7 +415,9 @@ impl Shared {
 
     /// Notes how long a request took of which the client was waited for, too.
     fn note_took(&self, since: Instant, route: Option<RouteId>) {
-        let Some(route) = route.filter(|_| !self.nodes.is_single()) else { return };
+        if self.nodes.is_single() {
+            return;
+        }
         let now = self.now();
         self.fleet().handle_took(now, route, now.since(since));
     }

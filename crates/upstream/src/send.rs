@@ -164,7 +164,7 @@ pub(super) async fn send(
         }
         match tried {
             Ok(mut response) => {
-                shared.note_answer(pick.node);
+                response.body_mut().note_answer();
                 if let Some(cookie) = &shared.affinity {
                     shared.note_session(pick.node, session, cookie.said(response.headers()));
                 }
@@ -177,7 +177,7 @@ pub(super) async fn send(
                 if let Some(retry) = all_tries.retry().filter(|_| !is_fault(status)) {
                     shared.fleet().handle_retry_answered(shared.now(), retry);
                 }
-                if is_fault(status) || is_good && progress.is_none() {
+                if head.route.is_some() && (is_fault(status) || is_good && progress.is_none()) {
                     shared.note_served((pick.node, pick.reason.is_bound()), since, head.route, is_good);
                 } else if is_good {
                     shared.note_took(since, head.route);

@@ -42,7 +42,7 @@ impl Play {
             let mut budget = 20;
             while self.nodes.iter().map(VecDeque::len).sum::<usize>() < in_flight && budget > 0 {
                 budget -= 1;
-                let node = self.fleet.pick(now, None).unwrap().node;
+                let node = self.fleet.pick(now, AsksFor::Ungated, None).unwrap().node;
                 self.nodes[node.index()].push_back(now);
             }
             for index in 0..self.nodes.len() {
@@ -55,8 +55,8 @@ impl Play {
                     self.owed[index] -= 1.0;
                     let node = NodeId(index as u32);
                     let took = now.since(since).max(Duration::from_millis(1));
+                    self.fleet.handle_answer(now, node, AsksFor::Ungated);
                     self.fleet.handle_release(now, node);
-                    self.fleet.handle_answer(now, node);
                     self.fleet.handle_served(
                         now,
                         node,

@@ -33,7 +33,7 @@ impl Fleet {
         for index in 0..self.nodes.len() {
             let node = &self.nodes[index];
             if node.status() == Status::Up
-                && self.shares.owes(now, index, node.in_flight, Owes::Check)
+                && self.shares.owes(now, index, Owes::Check)
                 && self.is_alone(now, index, Owes::Check)
                 && self.nodes[index].silence.handle_owing(now)
             {
@@ -42,14 +42,31 @@ impl Fleet {
         }
     }
 
-    /// Returns whether a node that owes answers does so beside one that owes none: where all hang, it is not
-    /// the node. One that has no requests owes none, as where those that hang hold all slots of the gate.
+    /// Returns whether a node that owes answers does so beside one that owes none and has answered meanwhile:
+    /// where all hang, it is not the node, and one that is idle proves nothing. Where a node holds all slots of
+    /// the gate nobody can answer; then its requests are proof enough.
     fn is_alone(&self, now: Instant, index: usize, what: Owes) -> bool {
-        self.present().any(|(other, node)| {
-            other.index() != index
+        self.do_others_answer(now, index, what) || self.works_beside(now, index, what, Shares::holds_all)
+    }
+
+    fn do_others_answer(&self, now: Instant, index: usize, what: Owes) -> bool {
+        self.works_beside(now, index, what, Shares::has_answered_since)
+    }
+
+    /// Returns whether any other node is up, owes no answer, and is what is asked for.
+    fn works_beside(
+        &self,
+        now: Instant,
+        index: usize,
+        what: Owes,
+        is_asked_for: impl Fn(&Shares, usize, usize) -> bool,
+    ) -> bool {
+        self.present().map(|(other, node)| (other.index(), node)).any(|(other, node)| {
+            other != index
                 && node.status() == Status::Up
-                && !self.shares.is_mute(other.index())
-                && !self.shares.owes(now, other.index(), node.in_flight, what)
+                && !self.shares.is_mute(other)
+                && is_asked_for(&self.shares, index, other)
+                && !self.shares.owes(now, other, what)
         })
     }
 
@@ -61,16 +78,17 @@ impl Fleet {
         }
         state.health.look(now);
         let is_down = state.status() == Status::Down;
-        let in_flight = state.in_flight;
-        let hangs = self.shares.is_mute(node.index())
-            || self.shares.owes(now, node.index(), in_flight, Owes::Silence);
+        let hangs = self.shares.is_mute(node.index()) || self.shares.owes(now, node.index(), Owes::Silence);
         if hangs && self.is_alone(now, node.index(), Owes::Silence) {
             self.shares.handle_mute(now, node.index());
             if !is_down {
                 self.eject(now, node, Why::Silent);
             }
             let since = self.shares.mute_since(node.index());
-            if since.is_some_and(|since| now.since(since) >= self.params.ejection.base) {
+            // What may not be sent again is given up only where others show that it is the node.
+            if since.is_some_and(|since| now.since(since) >= self.params.ejection.base)
+                && self.do_others_answer(now, node.index(), Owes::Silence)
+            {
                 self.tell(Output::Hangs(node));
             }
         }

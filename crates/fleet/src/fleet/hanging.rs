@@ -73,9 +73,8 @@ impl Play {
                 if does(node as u32) == Does::Well {
                     for route in std::mem::take(&mut self.had[node]) {
                         let node = NodeId(node as u32);
+                        self.fleet.handle_answer(now, node, AsksFor::Route(route));
                         self.fleet.handle_release(now, node);
-                        self.fleet.handle_ended(node, route);
-                        self.fleet.handle_answer(now, node);
                         let served = Served { route: RouteId(0), took: STEP, is_good: true, is_bound: false };
                         self.fleet.handle_served(now, node, &served);
                     }
@@ -84,11 +83,28 @@ impl Play {
             if self.had.iter().map(Vec::len).sum::<usize>() >= self.slots {
                 continue;
             }
-            let node = self.fleet.pick(now, None).unwrap().node;
-            self.fleet.handle_begun(node, self.route);
+            let node = self.fleet.pick(now, AsksFor::Route(self.route), None).unwrap().node;
             self.had[node.index()].push(self.route);
             self.sent[node.index()] += 1;
         }
+    }
+
+    /// Sends one request of a route, and returns who has it.
+    fn ask(&mut self, route: RouteId) -> u32 {
+        let node = self.fleet.pick(self.now, AsksFor::Route(route), None).unwrap().node;
+        self.had[node.index()].push(route);
+        node.0
+    }
+
+    /// As [`Play::run`], but nobody asks for anything.
+    fn quiet(&mut self, seconds: u32, does: impl Fn(u32) -> Does) {
+        let slots = std::mem::replace(&mut self.slots, 0);
+        self.run(seconds, does);
+        self.slots = slots;
+    }
+
+    fn is_untouched(&self) -> bool {
+        self.changes.is_empty() && self.hangs.is_empty()
     }
 
     fn take_checks(&mut self, does: &impl Fn(u32) -> Does) {
@@ -121,7 +137,11 @@ impl Play {
 }
 
 fn only_first(does: Does) -> impl Fn(u32) -> Does {
-    move |node| if node == 0 { does } else { Does::Well }
+    only(0, does)
+}
+
+fn only(which: u32, does: Does) -> impl Fn(u32) -> Does {
+    move |node| if node == which { does } else { Does::Well }
 }
 
 #[test]
@@ -177,7 +197,7 @@ fn a_node_that_has_its_fill_of_long_requests_is_not_taken_to_hang() {
     let mut play = Play::new(3, false);
     play.run(20, |_| Does::Well);
     // Beside quick pages there is a chat.
-    play.fleet.handle_took(play.now, RouteId(1), Duration::from_secs(12));
+    play.fleet.handle_took(play.now, Some(RouteId(1)), Duration::from_secs(12));
     play.route = RouteId(1);
     play.run(1, |_| Does::Well);
     play.run(60, only_first(Does::Hangs));
@@ -188,7 +208,7 @@ fn a_node_that_has_its_fill_of_long_requests_is_not_taken_to_hang() {
 fn a_report_that_takes_a_minute_elsewhere_protects_no_node_that_has_quick_pages_only() {
     let mut play = Play::new(3, false);
     play.run(20, |_| Does::Well);
-    play.fleet.handle_took(play.now, RouteId(1), Duration::from_secs(60));
+    play.fleet.handle_took(play.now, Some(RouteId(1)), Duration::from_secs(60));
     play.run(1, |_| Does::Well);
     play.run(10, only_first(Does::Hangs));
     let first = play.changes.first().map(|(_, node, to, why)| (*node, *to, *why));
@@ -196,9 +216,67 @@ fn a_report_that_takes_a_minute_elsewhere_protects_no_node_that_has_quick_pages_
 }
 
 #[test]
+fn a_page_that_nobody_has_asked_for_before_may_take_its_time_beside_an_idle_node() {
+    for others_are_asked in [false, true] {
+        let mut play = Play::new(2, false);
+        play.run(20, |_| Does::Well);
+        let busy = play.ask(RouteId(1));
+        if others_are_asked {
+            play.run(12, only(busy, Does::Hangs));
+        } else {
+            play.quiet(12, only(busy, Does::Hangs));
+        }
+        play.run(10, |_| Does::Well);
+        assert!(play.is_untouched(), "{:?}", play.changes);
+    }
+}
+
+#[test]
+fn a_report_of_a_minute_may_take_it_though_nobody_has_asked_for_it_for_long() {
+    let mut play = Play::new(2, false);
+    play.run(10, |_| Does::Well);
+    play.fleet.handle_took(play.now, Some(RouteId(1)), Duration::from_secs(60));
+    play.run(1200, |_| Does::Well);
+    let busy = play.ask(RouteId(1));
+    play.run(60, only(busy, Does::Hangs));
+    assert!(play.is_untouched(), "{:?}", play.changes);
+}
+
+#[test]
+fn an_answer_that_goes_on_is_none_that_is_owed() {
+    let mut play = Play::new(2, false);
+    play.run(20, |_| Does::Well);
+    // Streams at both nodes, whose heads have come.
+    for _ in 0..20 {
+        let node = NodeId(play.ask(RouteId(1)));
+        play.had[node.index()].pop();
+        play.fleet.handle_answer(play.now, node, AsksFor::Route(RouteId(1)));
+    }
+    play.quiet(120, |_| Does::Well);
+    assert!(play.is_untouched() && play.checked == [0, 0], "{:?}", play.changes);
+    // They hide no node that hangs, be they at it or beside it.
+    play.run(10, only_first(Does::Hangs));
+    let first = play.changes.first().map(|(_, node, to, why)| (*node, *to, *why));
+    assert_eq!(first, Some((0, Status::Ejected, Why::Silent)));
+}
+
+#[test]
+fn a_request_that_is_given_up_is_no_answer() {
+    let mut play = Play::new(3, false);
+    play.run(20, |_| Does::Well);
+    play.run(10, only_first(Does::Hangs));
+    assert!(play.fleet.shares.is_mute(0));
+    let took = Duration::from_secs(60);
+    let served = Served { route: RouteId(0), took, is_good: false, is_bound: false };
+    play.fleet.handle_unanswered(play.now, NodeId(0), AsksFor::Route(RouteId(0)));
+    play.fleet.handle_served(play.now, NodeId(0), &served);
+    assert!(play.fleet.shares.is_mute(0));
+}
+
+#[test]
 fn one_that_holds_all_slots_of_the_gate_is_left_out_though_nobody_answers_then() {
     let mut play = Play::new(3, false);
-    play.slots = 1;
+    play.slots = 4;
     play.run(20, |_| Does::Well);
     play.run(10, only_first(Does::Hangs));
     let first = play.changes.first().map(|(_, node, to, why)| (*node, *to, *why));
@@ -211,7 +289,7 @@ fn that_the_others_get_slow_meanwhile_protects_no_node_that_hangs() {
     play.run(20, |_| Does::Well);
     for _ in 0..100 {
         play.steps(10, only_first(Does::Hangs));
-        play.fleet.handle_took(play.now, RouteId(0), Duration::from_secs(10));
+        play.fleet.handle_took(play.now, Some(RouteId(0)), Duration::from_secs(10));
     }
     let first = play.changes.first().map(|(_, node, to, why)| (*node, *to, *why));
     assert_eq!(first, Some((0, Status::Ejected, Why::Silent)));

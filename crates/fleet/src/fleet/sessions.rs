@@ -2,7 +2,7 @@
 
 use super::Fleet;
 use crate::affinity::{SessionKey, SessionSaid};
-use crate::api::{Output, Pick, PickReason, Status};
+use crate::api::{AsksFor, Output, Pick, PickReason, Status};
 use suimon_model::{Instant, NodeId};
 
 impl Fleet {
@@ -12,15 +12,21 @@ impl Fleet {
     /// A node that drains can be had, as it keeps its sessions. One that is down or ejected can not
     /// while another is up. A node has no limit of its own: however much it has to do, the request
     /// goes there, and waits there.
-    pub fn pick_for(&mut self, now: Instant, session: SessionKey, avoid: Option<NodeId>) -> Option<Pick> {
+    pub fn pick_for(
+        &mut self,
+        now: Instant,
+        asks: AsksFor,
+        session: SessionKey,
+        avoid: Option<NodeId>,
+    ) -> Option<Pick> {
         self.end_ejections(now);
         let home = self.affinity.as_mut().and_then(|affinity| affinity.home(now, session));
         match home.filter(|node| avoid != Some(*node) && self.can_be_had(*node)) {
             Some(node) => {
-                self.take(now, node);
+                self.take(now, node, asks);
                 Some(Pick { node, reason: PickReason::SameSession })
             }
-            None => self.pick(now, avoid),
+            None => self.pick(now, asks, avoid),
         }
     }
 

@@ -41,8 +41,8 @@ fn status(fleet: &Fleet, node: u32) -> Status {
 fn picks(fleet: &mut Fleet, now: Instant, times: usize) -> BTreeSet<u32> {
     (0..times)
         .map(|_| {
-            let node = fleet.pick(now, None).unwrap().node;
-            fleet.handle_release(now, node);
+            let node = fleet.pick(now, AsksFor::Ungated, None).unwrap().node;
+            fleet.handle_unanswered(now, node, AsksFor::Ungated);
             node.0
         })
         .collect()
@@ -91,7 +91,7 @@ fn unreached(fleet: &mut Fleet, now: Instant, node: u32, times: u32) {
 fn requests_that_reach_no_node_show_that_the_application_is_down_without_any_check() {
     let mut fleet = fleet(1);
     unreached(&mut fleet, at(2.0), 0, LOST_AFTER - 1);
-    fleet.handle_answer(at(2.0), NodeId(0));
+    fleet.handle_answer(at(2.0), NodeId(0), AsksFor::Ungated);
     unreached(&mut fleet, at(2.0), 0, LOST_AFTER - 1);
     assert!(fleet.is_up(), "not in a row");
     unreached(&mut fleet, at(2.0), 0, 1);
@@ -118,7 +118,7 @@ fn a_single_request_that_does_not_reach_it_has_the_application_looked_at_at_once
         }
         assert!(now <= at(0.5), "{now:?}");
         // If only that request's connection closed, nothing follows from it.
-        fleet.handle_answer(now, NodeId(0));
+        fleet.handle_answer(now, NodeId(0), AsksFor::Ungated);
         unreached(&mut fleet, now, 0, 1);
         next_checks(&mut fleet, |_| true);
         assert!(fleet.is_up());
@@ -211,7 +211,7 @@ fn an_answer_to_anybody_speaks_for_a_node_that_closes_what_checks_ask_for() {
         for _ in 0..LOST_AFTER - 1 {
             next_looks(&mut fleet, |_| Checked::Closed);
         }
-        fleet.handle_answer(at(f64::from(second) + 0.9), NodeId(0));
+        fleet.handle_answer(at(f64::from(second) + 0.9), NodeId(0), AsksFor::Ungated);
         assert!(fleet.is_up(), "second {second}");
     }
 }
@@ -253,7 +253,7 @@ fn a_node_that_is_down_is_found_within_two_seconds_of_its_return() {
 fn two_nodes_never_differ_by_more_than_one_request() {
     let mut fleet = fleet(2);
     for _ in 0..101 {
-        fleet.pick(at(0.0), None).unwrap();
+        fleet.pick(at(0.0), AsksFor::Ungated, None).unwrap();
         assert!(fleet.in_flight(NodeId(0)).abs_diff(fleet.in_flight(NodeId(1))) <= 1);
     }
 }
@@ -262,9 +262,9 @@ fn two_nodes_never_differ_by_more_than_one_request() {
 fn the_only_node_gets_everything_whatever_it_does() {
     let mut fleet = fleet(1);
     fail(&mut fleet, at(0.0), 0, 100);
-    let pick = fleet.pick(at(0.0), None).unwrap();
+    let pick = fleet.pick(at(0.0), AsksFor::Ungated, None).unwrap();
     assert_eq!(pick, Pick { node: NodeId(0), reason: PickReason::OnlyOne });
-    assert_eq!(fleet.pick(at(0.0), Some(NodeId(0))).unwrap().reason, PickReason::NoOther);
+    assert_eq!(fleet.pick(at(0.0), AsksFor::Ungated, Some(NodeId(0))).unwrap().reason, PickReason::NoOther);
 }
 
 #[test]
@@ -272,7 +272,7 @@ fn all_of_some_nodes_are_compared_and_two_of_many() {
     for (nodes, reason, apart) in [(10, PickReason::LeastInFlight, 1), (100, PickReason::PowerOfTwo, 10)] {
         let mut fleet = fleet(nodes);
         for _ in 0..nodes * 100 {
-            assert_eq!(fleet.pick(at(0.0), None).unwrap().reason, reason);
+            assert_eq!(fleet.pick(at(0.0), AsksFor::Ungated, None).unwrap().reason, reason);
         }
         let in_flight: Vec<_> = fleet.view().iter().map(|node| node.in_flight).collect();
         assert!(in_flight.iter().all(|count| count.abs_diff(100) <= apart), "{in_flight:?}");
@@ -283,7 +283,7 @@ fn all_of_some_nodes_are_compared_and_two_of_many() {
 fn a_retry_goes_to_another_node_while_one_is_well() {
     let mut fleet = fleet(3);
     for _ in 0..100 {
-        assert_ne!(fleet.pick(at(0.0), Some(NodeId(1))).unwrap().node, NodeId(1));
+        assert_ne!(fleet.pick(at(0.0), AsksFor::Ungated, Some(NodeId(1))).unwrap().node, NodeId(1));
     }
 }
 
@@ -291,7 +291,7 @@ fn a_retry_goes_to_another_node_while_one_is_well() {
 fn failures_in_a_row_leave_a_node_out_and_one_answer_forgives_them() {
     let mut fleet = fleet(2);
     fail(&mut fleet, at(0.0), 0, 4);
-    fleet.handle_answer(at(0.0), NodeId(0));
+    fleet.handle_answer(at(0.0), NodeId(0), AsksFor::Ungated);
     fail(&mut fleet, at(0.0), 0, 4);
     assert_eq!(status(&fleet, 0), Status::Up);
     fail(&mut fleet, at(0.0), 0, 1);
@@ -325,10 +325,10 @@ fn time_out_doubles_up_to_its_bound_and_is_forgotten_after_a_healthy_stretch() {
     }
     now = fleet.view()[0].until.unwrap();
     fleet.handle_timeout(now);
-    fleet.handle_answer(now, NodeId(0));
+    fleet.handle_answer(now, NodeId(0), AsksFor::Ungated);
     fail(&mut fleet, now, 0, 1);
     assert_eq!(status(&fleet, 0), Status::Up, "an answer ends the probation");
-    fleet.handle_answer(now + 60 * SECOND, NodeId(0));
+    fleet.handle_answer(now + 60 * SECOND, NodeId(0), AsksFor::Ungated);
     fail(&mut fleet, now + 61 * SECOND, 0, 5);
     assert_eq!(fleet.view()[0].until, Some(now + 66 * SECOND));
 }
@@ -415,14 +415,18 @@ fn with_none_well_any_is_picked_but_never_one_that_drains() {
         next_checks(&mut fleet, |_| false);
     }
     fleet.drain(at(9.0), NodeId(2), true);
-    let pick = fleet.pick(at(9.0), None).unwrap();
+    let pick = fleet.pick(at(9.0), AsksFor::Ungated, None).unwrap();
     assert_eq!(pick.reason, PickReason::Panic);
-    fleet.handle_release(at(9.0), pick.node);
+    fleet.handle_unanswered(at(9.0), pick.node, AsksFor::Ungated);
     assert_eq!(picks(&mut fleet, at(9.0), 50), BTreeSet::from([0, 1]));
     fleet.drain(at(9.0), NodeId(0), true);
-    assert_eq!(fleet.pick(at(9.0), Some(NodeId(1))).unwrap().node, NodeId(1), "better the avoided than none");
+    assert_eq!(
+        fleet.pick(at(9.0), AsksFor::Ungated, Some(NodeId(1))).unwrap().node,
+        NodeId(1),
+        "better the avoided than none"
+    );
     fleet.drain(at(9.0), NodeId(1), true);
-    assert_eq!(fleet.pick(at(9.0), None), None);
+    assert_eq!(fleet.pick(at(9.0), AsksFor::Ungated, None), None);
 }
 
 #[test]
@@ -434,11 +438,11 @@ fn the_table_is_bounded() {
 #[test]
 fn a_node_that_drains_is_removed_once_it_has_nothing_in_flight() {
     let mut fleet = fleet(2);
-    let node = fleet.pick(at(0.0), Some(NodeId(0))).unwrap().node;
+    let node = fleet.pick(at(0.0), AsksFor::Ungated, Some(NodeId(0))).unwrap().node;
     assert!(!fleet.remove_node(at(0.0), node), "it serves");
     fleet.drain(at(0.0), node, true);
     assert!(!fleet.remove_node(at(0.0), node), "a request is there");
-    fleet.handle_release(at(0.0), node);
+    fleet.handle_unanswered(at(0.0), node, AsksFor::Ungated);
     assert!(fleet.remove_node(at(0.0), node));
     assert_eq!(fleet.view().iter().map(|node| node.node.0).collect::<Vec<_>>(), [0]);
     assert_eq!(picks(&mut fleet, at(1.0), 9), BTreeSet::from([0]));
@@ -482,9 +486,12 @@ fn a_fleet_may_be_empty_for_a_while() {
     let mut fleet = fleet(1);
     fleet.drain(at(0.0), NodeId(0), true);
     assert!(fleet.remove_node(at(0.0), NodeId(0)));
-    assert_eq!((fleet.pick(at(0.0), None), fleet.is_up(), fleet.poll_timeout()), (None, false, None));
+    assert_eq!(
+        (fleet.pick(at(0.0), AsksFor::Ungated, None), fleet.is_up(), fleet.poll_timeout()),
+        (None, false, None)
+    );
     assert_eq!(fleet.add_node(at(1.0)), Ok(NodeId(0)));
-    assert!(fleet.is_up() && fleet.pick(at(1.0), None).is_some());
+    assert!(fleet.is_up() && fleet.pick(at(1.0), AsksFor::Ungated, None).is_some());
 }
 
 /// What may happen to a fleet.
@@ -548,10 +555,9 @@ fn play(nodes: u32, seed: u64, events: &[Event]) -> Vec<String> {
             Event::Pick(avoid) => {
                 fleet.end_ejections(now);
                 let before = fleet.view();
-                let is_silent =
-                    |node: &NodeView| fleet.shares.is_silent(now, node.node.index(), node.in_flight);
+                let is_silent = |node: &NodeView| fleet.shares.is_silent(now, node.node.index());
                 let any_is_silent = before.iter().any(is_silent);
-                let pick = fleet.pick(now, avoid.map(NodeId));
+                let pick = fleet.pick(now, AsksFor::Ungated, avoid.map(NodeId));
                 let well: Vec<_> = before.iter().filter(|node| node.status == Status::Up).collect();
                 let able = before.iter().any(|node| node.status != Status::Draining);
                 assert_eq!(pick.is_some(), able);
@@ -578,10 +584,10 @@ fn play(nodes: u32, seed: u64, events: &[Event]) -> Vec<String> {
             }
             Event::Release => {
                 if let Some(node) = held.pop() {
-                    fleet.handle_release(now, node);
+                    fleet.handle_unanswered(now, node, AsksFor::Ungated);
                 }
             }
-            Event::Answer(node) => fleet.handle_answer(now, NodeId(node)),
+            Event::Answer(node) => fleet.handle_answer(now, NodeId(node), AsksFor::Ungated),
             Event::Failure(node) => fleet.handle_failure(now, NodeId(node)),
             Event::Unreached(node) => fleet.handle_unreached(now, NodeId(node)),
             Event::Lost(node) => fleet.handle_lost(now, NodeId(node)),
@@ -652,8 +658,8 @@ mod shares {
     use suimon_model::{Rng, RouteId};
 
     fn served(fleet: &mut Fleet, now: Instant, node: NodeId, route: u32, millis: u64, is_good: bool) {
+        fleet.handle_answer(now, node, AsksFor::Ungated);
         fleet.handle_release(now, node);
-        fleet.handle_answer(now, node);
         let took = Duration::from_millis(millis);
         fleet.handle_served(now, node, &Served { route: RouteId(route), took, is_good, is_bound: false });
     }
@@ -668,7 +674,7 @@ mod shares {
         let mut got = vec![0; fleet.nodes.len()];
         for number in 0..count {
             let now = at(from + f64::from(number));
-            let node = fleet.pick(now, None).unwrap().node;
+            let node = fleet.pick(now, AsksFor::Ungated, None).unwrap().node;
             got[node.index()] += 1;
             let (millis, is_good) = took(number, node);
             served(fleet, now + Duration::from_millis(millis), node, 0, millis, is_good);
@@ -701,7 +707,7 @@ mod shares {
         let mut fleet = fleet(4);
         for number in 0..20_000_u32 {
             let now = at(f64::from(number) * 0.05);
-            let node = fleet.pick(now, None).unwrap().node;
+            let node = fleet.pick(now, AsksFor::Ungated, None).unwrap().node;
             let fails = number % 3 == 0;
             served(&mut fleet, now, node, u32::from(fails), 30, !fails);
         }

@@ -176,7 +176,7 @@ impl Core {
         let unhurried = body.unhurried().filter(|_| is_call);
         let client = RequestClient { address, is_secure: connection.peer().is_secure(&parts.headers) };
         let head = RequestHead::of(parts, connection.peer().forwarding(), client);
-        let head = head.of_route(context.class.route());
+        let head = head.of_route(context.class.route(), matches!(context.class, Class::Unknown(_)));
         let head = if slot.is_none() { head.ungated() } else { head };
         let pin = upstream.pins_connections().then(|| NodePin(Arc::clone(connection.memo())));
         let head = match pin {

@@ -62,7 +62,7 @@ async fn a_node_that_answers_with_errors_at_once_attracts_nobody() {
         [Backend::answering(OK).await, Backend::answering(broken).await, Backend::answering(OK).await];
     let upstream = Upstream::new(params(&nodes.each_ref().map(|node| node.address))).unwrap();
     for _ in 0..100 {
-        let head = RequestHead::from(head(Method::GET, "/")).of_route(Some(RouteId(0)));
+        let head = RequestHead::from(head(Method::GET, "/")).of_route(Some(RouteId(0)), false);
         let answer = within(upstream.send(head, Full::new(Bytes::new()), None)).await.unwrap();
         text(answer).await.unwrap();
     }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{LoadReport, Params, Served, Status};
+use crate::{AsksFor, LoadReport, Params, Served, Status};
 use proptest::prelude::*;
 use suimon_model::{Duration, RouteId, seconds};
 
@@ -32,7 +32,7 @@ fn says(fleet: &mut Fleet, now: Instant, node: u32, tasks: u32, processors: u32)
 fn spread(fleet: &mut Fleet, now: Instant, requests: u32) -> Vec<u32> {
     let before: Vec<u32> = fleet.view().iter().map(|node| node.in_flight).collect();
     for _ in 0..requests {
-        fleet.pick(now, None).unwrap();
+        fleet.pick(now, AsksFor::Ungated, None).unwrap();
     }
     fleet.view().iter().zip(before).map(|(node, before)| node.in_flight - before).collect()
 }
@@ -42,7 +42,7 @@ fn reports_are_shown_and_change_nothing_unless_nodes_are_picked_by_them() {
     let (mut with, mut without) = (fleet(Balance::Shares, 3), fleet(Balance::Shares, 3));
     says(&mut with, at(1.0), 0, 100, 1);
     for _ in 0..50 {
-        assert_eq!(with.pick(at(1.0), None), without.pick(at(1.0), None));
+        assert_eq!(with.pick(at(1.0), AsksFor::Ungated, None), without.pick(at(1.0), AsksFor::Ungated, None));
     }
     assert_eq!(with.view()[0].report.unwrap().0.run_queue, Some(100));
 }
@@ -53,9 +53,9 @@ fn the_least_load_for_its_processors_gets_the_request() {
     for (node, tasks, processors) in [(0, 4, 2), (1, 6, 16), (2, 1, 1)] {
         says(&mut fleet, at(1.0), node, tasks, processors);
     }
-    let pick = fleet.pick(at(1.0), None).unwrap();
+    let pick = fleet.pick(at(1.0), AsksFor::Ungated, None).unwrap();
     assert_eq!((pick.node, pick.reason), (NodeId(1), PickReason::LeastReported));
-    assert_eq!(fleet.pick(at(1.0), Some(NodeId(1))).unwrap().node, NodeId(2));
+    assert_eq!(fleet.pick(at(1.0), AsksFor::Ungated, Some(NodeId(1))).unwrap().node, NodeId(2));
 }
 
 #[test]
@@ -75,17 +75,21 @@ fn what_was_sent_since_counts_so_nobody_is_buried_between_two_reports() {
 fn without_a_young_report_of_each_node_nodes_are_picked_by_shares() {
     let mut fleet = fleet(Balance::Reported, 2);
     says(&mut fleet, at(1.0), 0, 100, 1);
-    assert_eq!(fleet.pick(at(1.0), None).unwrap().reason, PickReason::LeastInFlight, "one has none");
+    assert_eq!(
+        fleet.pick(at(1.0), AsksFor::Ungated, None).unwrap().reason,
+        PickReason::LeastInFlight,
+        "one has none"
+    );
     says(&mut fleet, at(1.0), 1, 0, 1);
-    assert_eq!(fleet.pick(at(1.3), None).unwrap().reason, PickReason::LeastReported);
+    assert_eq!(fleet.pick(at(1.3), AsksFor::Ungated, None).unwrap().reason, PickReason::LeastReported);
     says(&mut fleet, at(1.3), 1, 0, 1);
     assert_eq!(
-        fleet.pick(at(1.31), None).unwrap().reason,
+        fleet.pick(at(1.31), AsksFor::Ungated, None).unwrap().reason,
         PickReason::LeastInFlight,
         "that of one is too old"
     );
     says(&mut fleet, at(1.4), 0, 100, 1);
-    assert_eq!(fleet.pick(at(1.4), None).unwrap().reason, PickReason::LeastReported);
+    assert_eq!(fleet.pick(at(1.4), AsksFor::Ungated, None).unwrap().reason, PickReason::LeastReported);
 }
 
 #[test]
@@ -94,7 +98,7 @@ fn a_node_that_gets_nothing_needs_no_report() {
     fleet.drain(at(0.5), NodeId(0), true);
     says(&mut fleet, at(1.0), 1, 5, 1);
     says(&mut fleet, at(1.0), 2, 4, 1);
-    let pick = fleet.pick(at(1.0), None).unwrap();
+    let pick = fleet.pick(at(1.0), AsksFor::Ungated, None).unwrap();
     assert_eq!((pick.node, pick.reason), (NodeId(2), PickReason::LeastReported));
 }
 
@@ -107,7 +111,7 @@ fn a_node_that_fails_at_once_attracts_nobody_and_is_tried_again() {
         let now = at(20.0 + 0.01 * f64::from(step));
         says(&mut fleet, now, 0, 0, 1);
         says(&mut fleet, now, 1, 8, 1);
-        let node = fleet.pick(now, None).unwrap().node;
+        let node = fleet.pick(now, AsksFor::Ungated, None).unwrap().node;
         failed[node.index()] += 1;
         let served = Served {
             route: RouteId(0),
@@ -115,6 +119,7 @@ fn a_node_that_fails_at_once_attracts_nobody_and_is_tried_again() {
             is_good: node.index() == 1,
             is_bound: false,
         };
+        fleet.handle_answer(now, node, AsksFor::Ungated);
         fleet.handle_served(now, node, &served);
         fleet.handle_release(now, node);
     }
@@ -128,8 +133,9 @@ fn shares_stay_as_they_are_while_nodes_are_picked_by_reports() {
         let now = at(1.0 + 0.05 * f64::from(step));
         says(&mut fleet, now, 0, 1, 1);
         says(&mut fleet, now, 1, 1, 1);
-        let node = fleet.pick(now, None).unwrap().node;
+        let node = fleet.pick(now, AsksFor::Ungated, None).unwrap().node;
         let took = Duration::from_millis(if node.index() == 0 { 10 } else { 100 });
+        fleet.handle_answer(now, node, AsksFor::Ungated);
         fleet.handle_served(now, node, &Served { route: RouteId(0), took, is_good: true, is_bound: false });
         fleet.handle_release(now, node);
     }
@@ -153,13 +159,13 @@ fn a_connection_stays_with_its_node_as_long_as_that_is_up() {
     let mut fleet = fleet(Balance::Paper, 2);
     says(&mut fleet, at(1.0), 0, 9, 1);
     says(&mut fleet, at(1.0), 1, 0, 1);
-    let again = fleet.pick_again(at(1.0), NodeId(0), None).unwrap();
+    let again = fleet.pick_again(at(1.0), AsksFor::Ungated, NodeId(0), None).unwrap();
     assert_eq!((again.node, again.reason), (NodeId(0), PickReason::SameConnection));
     assert_eq!(fleet.in_flight(NodeId(0)), 1);
-    assert_eq!(fleet.pick_again(at(1.0), NodeId(0), Some(NodeId(0))), None);
-    assert_eq!(fleet.pick_again(at(1.0), NodeId(7), None), None);
+    assert_eq!(fleet.pick_again(at(1.0), AsksFor::Ungated, NodeId(0), Some(NodeId(0))), None);
+    assert_eq!(fleet.pick_again(at(1.0), AsksFor::Ungated, NodeId(7), None), None);
     fleet.drain(at(1.1), NodeId(0), true);
-    assert_eq!(fleet.pick_again(at(1.1), NodeId(0), None), None);
+    assert_eq!(fleet.pick_again(at(1.1), AsksFor::Ungated, NodeId(0), None), None);
 }
 
 #[test]
@@ -175,7 +181,7 @@ fn a_report_of_a_response_does_not_replace_a_young_one_of_an_agent() {
     let mut paper = self::fleet(Balance::Paper, 2);
     paper.handle_report(at(1.0), NodeId(0), &response);
     says(&mut paper, at(1.0), 1, 7, 1);
-    assert_eq!(paper.pick(at(1.0), None).unwrap().reason, PickReason::LeastInFlight);
+    assert_eq!(paper.pick(at(1.0), AsksFor::Ungated, None).unwrap().reason, PickReason::LeastInFlight);
 }
 
 #[test]
@@ -188,20 +194,20 @@ fn a_node_that_comes_in_the_place_of_another_has_not_reported() {
     assert!(fleet.remove_node(at(1.0), NodeId(1)));
     says(&mut fleet, at(1.0), 1, 0, 1);
     assert_eq!(
-        fleet.pick(at(1.0), None).unwrap().reason,
+        fleet.pick(at(1.0), AsksFor::Ungated, None).unwrap().reason,
         PickReason::LeastReported,
         "of those that are left"
     );
-    assert_eq!(fleet.pick_again(at(1.0), NodeId(1), None), None);
+    assert_eq!(fleet.pick_again(at(1.0), AsksFor::Ungated, NodeId(1), None), None);
     assert_eq!(fleet.add_node(at(1.1)), Ok(NodeId(1)));
     assert_eq!(fleet.view()[1].report, None);
     assert_eq!(
-        fleet.pick(at(1.1), None).unwrap().reason,
+        fleet.pick(at(1.1), AsksFor::Ungated, None).unwrap().reason,
         PickReason::LeastInFlight,
         "the new one is unknown"
     );
     says(&mut fleet, at(1.1), 1, 0, 1);
-    let pick = fleet.pick(at(1.1), None).unwrap();
+    let pick = fleet.pick(at(1.1), AsksFor::Ungated, None).unwrap();
     assert_eq!(pick.reason, PickReason::LeastReported);
 }
 
@@ -211,7 +217,7 @@ fn of_many_nodes_the_least_loaded_of_all_is_found() {
     for node in 0..200 {
         says(&mut fleet, at(1.0), node, if node == 137 { 1 } else { 5 }, 1);
     }
-    assert_eq!(fleet.pick(at(1.0), None).unwrap().node, NodeId(137));
+    assert_eq!(fleet.pick(at(1.0), AsksFor::Ungated, None).unwrap().node, NodeId(137));
 }
 
 #[test]
@@ -245,7 +251,7 @@ proptest! {
                 _ => {
                     let up: Vec<usize> = (0..4).filter(|node| fleet.view()[*node].status == Status::Up).collect();
                     let young = |node: &usize| reported[*node].is_some_and(|at| now.since(at) <= 3 * EVERY);
-                    let Some(pick) = fleet.pick(now, None) else { continue };
+                    let Some(pick) = fleet.pick(now, AsksFor::Ungated, None) else { continue };
                     let by_reports = pick.reason == PickReason::LeastReported;
                     // Nodes come back as time goes by, so what is up is known after the pick.
                     let up_now: Vec<usize> = (0..4).filter(|node| fleet.view()[*node].status == Status::Up).collect();

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{AffinityParams, CheckParams, EjectionParams, Params};
+use crate::{AffinityParams, AsksFor, CheckParams, EjectionParams, Params};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use suimon_model::Duration;
@@ -31,17 +31,17 @@ fn key(value: u64) -> SessionKey {
 
 /// Has a node answer a request with `key`, and returns which one did.
 fn ask(fleet: &mut Fleet, now: Instant, asked: SessionKey) -> NodeId {
-    let Pick { node, .. } = fleet.pick_for(now, asked, None).unwrap();
+    let Pick { node, .. } = fleet.pick_for(now, AsksFor::Ungated, asked, None).unwrap();
     fleet.handle_session(now, node, Some(asked), SessionSaid::Nothing);
-    fleet.handle_release(now, node);
+    fleet.handle_unanswered(now, node, AsksFor::Ungated);
     node
 }
 
 /// Begins a session, and returns where it is.
 fn begin(fleet: &mut Fleet, now: Instant, value: u64) -> NodeId {
-    let Pick { node, .. } = fleet.pick(now, None).unwrap();
+    let Pick { node, .. } = fleet.pick(now, AsksFor::Ungated, None).unwrap();
     fleet.handle_session(now, node, None, SessionSaid::Set(key(value)));
-    fleet.handle_release(now, node);
+    fleet.handle_unanswered(now, node, AsksFor::Ungated);
     node
 }
 
@@ -59,11 +59,11 @@ fn a_session_goes_to_its_node_however_much_that_has_to_do() {
     let mut fleet = fleet(3);
     let home = begin(&mut fleet, at(0), 7);
     for _ in 0..50 {
-        let pick = fleet.pick_for(at(1), key(7), None).unwrap();
+        let pick = fleet.pick_for(at(1), AsksFor::Ungated, key(7), None).unwrap();
         assert_eq!(pick, Pick { node: home, reason: PickReason::SameSession });
     }
     // Others do not stand behind them.
-    assert_ne!(fleet.pick(at(1), None).unwrap().node, home);
+    assert_ne!(fleet.pick(at(1), AsksFor::Ungated, None).unwrap().node, home);
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn where_no_node_is_up_a_session_waits_for_its_own() {
 fn a_node_to_be_avoided_is() {
     let mut fleet = fleet(2);
     let home = begin(&mut fleet, at(0), 7);
-    assert_ne!(fleet.pick_for(at(1), key(7), Some(home)).unwrap().node, home);
+    assert_ne!(fleet.pick_for(at(1), AsksFor::Ungated, key(7), Some(home)).unwrap().node, home);
 }
 
 #[test]
@@ -117,9 +117,9 @@ fn a_node_that_drains_keeps_its_sessions_and_gets_no_new_ones_until_they_end() {
     assert!((10..30).all(|value| begin(&mut fleet, at(1), value) != home));
     assert_eq!(ask(&mut fleet, at(500), key(7)), home);
     // A log-in gives the session another name.
-    let pick = fleet.pick_for(at(500), key(7), None).unwrap();
+    let pick = fleet.pick_for(at(500), AsksFor::Ungated, key(7), None).unwrap();
     fleet.handle_session(at(500), pick.node, Some(key(7)), SessionSaid::Set(key(8)));
-    fleet.handle_release(at(500), pick.node);
+    fleet.handle_unanswered(at(500), pick.node, AsksFor::Ungated);
     assert!(!fleet.remove_node(at(501), home));
     assert_eq!(ask(&mut fleet, at(1000), key(8)), home);
     fleet.handle_session(at(1001), home, Some(key(8)), SessionSaid::Withdrawn);
@@ -232,8 +232,8 @@ proptest! {
                 }
             };
             let pick = match asked {
-                Some(value) => fleet.pick_for(now, key(value), None),
-                None => fleet.pick(now, None),
+                Some(value) => fleet.pick_for(now, AsksFor::Ungated, key(value), None),
+                None => fleet.pick(now, AsksFor::Ungated, None),
             };
             let Some(Pick { node, reason }) = pick else {
                 // The session was used, though there is no node for it.
@@ -253,7 +253,7 @@ proptest! {
                 None => prop_assert_ne!(statuses[&node], Status::Draining),
             }
             fleet.handle_session(now, node, asked.map(key), said);
-            fleet.handle_release(now, node);
+            fleet.handle_unanswered(now, node, AsksFor::Ungated);
             let before = asked.and_then(|asked| Some((asked, *known.get(&asked)?)));
             match (before, said) {
                 (Some((asked, (home, _, false))), SessionSaid::Set(new)) if asked != new.value => {

@@ -5,8 +5,8 @@ use crate::{Balance, LoadReport};
 
 /// Returns how many of a hundred requests at one moment node 1 of two gets.
 fn of_a_hundred(fleet: &mut Fleet, now: Instant) -> u32 {
-    let got: Vec<u32> = (0..100).map(|_| fleet.pick(now, None).unwrap().node.0).collect();
-    got.iter().for_each(|node| fleet.handle_release(now, NodeId(*node)));
+    let got: Vec<u32> = (0..100).map(|_| fleet.pick(now, AsksFor::Ungated, None).unwrap().node.0).collect();
+    got.iter().for_each(|node| fleet.handle_unanswered(now, NodeId(*node), AsksFor::Ungated));
     got.iter().sum()
 }
 
@@ -47,9 +47,9 @@ fn returned(params: &Params) -> Vec<(&'static str, Fleet, Instant)> {
     all.push(("it was drained", fleet, up));
 
     let mut fleet = fleet_with(1, params.clone());
-    fleet.pick(down, None).unwrap();
-    fleet.handle_release(down, NodeId(0));
-    fleet.handle_answer(down, NodeId(0));
+    fleet.pick(down, AsksFor::Ungated, None).unwrap();
+    fleet.handle_unanswered(down, NodeId(0), AsksFor::Ungated);
+    fleet.handle_answer(down, NodeId(0), AsksFor::Ungated);
     fleet.add_node(up).unwrap();
     all.push(("it is new", fleet, up));
     all
@@ -90,7 +90,7 @@ fn nodes_that_come_back_together_share_all_there_is() {
         (0..2).for_each(|node| fleet.handle_unreached(at(30.0), NodeId(node)));
     }
     assert_eq!((status(&fleet, 0), status(&fleet, 1)), (Status::Down, Status::Down));
-    (0..2).for_each(|node| fleet.handle_answer(at(40.0), NodeId(node)));
+    (0..2).for_each(|node| fleet.handle_answer(at(40.0), NodeId(node), AsksFor::Ungated));
     assert_eq!(of_a_hundred(&mut fleet, at(40.0)), 50);
     // The only one that is left has every request, however cold it is.
     fleet.drain(at(40.5), NodeId(0), true);
