@@ -87,7 +87,7 @@ impl Stored {
              which they ask; a pause, a closing or an opening that was ordered is forgotten and must be ordered again; to use the file, put a whole one back under \
              the old name while the gateway is stopped",
             path.display(),
-            aside.now_at().display()
+            aside.aside().display()
         );
         Ok((Stored::default(), Some(aside)))
     }

@@ -46,30 +46,36 @@ pub fn sync_folder(path: &Path) -> io::Result<()> {
 }
 
 /// A file that cannot be used, under another name. It gets its own back when this is dropped before it is
-/// kept: a start that fails changes no file.
+/// kept: a start that fails changes no file, one that was set aside before included.
 #[derive(Debug)]
 #[must_use = "dropped, it is put back"]
 pub struct SetAside {
     own: PathBuf,
+    /// Where it is until it is kept.
+    meanwhile: PathBuf,
     aside: PathBuf,
     is_kept: bool,
 }
 
 impl SetAside {
-    /// Gives the file at `path` the name `aside`.
+    /// Takes the file from `path`, to be called `aside` once it is kept.
     pub fn new(path: &Path, aside: PathBuf) -> io::Result<Self> {
-        fs::rename(path, &aside)?;
-        Ok(SetAside { own: path.to_owned(), aside, is_kept: false })
+        let meanwhile = with_ending(path, "unused");
+        fs::rename(path, &meanwhile)?;
+        Ok(SetAside { own: path.to_owned(), meanwhile, aside, is_kept: false })
     }
 
-    /// Returns where it is now.
-    pub fn now_at(&self) -> &Path {
+    /// Returns where it is once it is kept.
+    pub fn aside(&self) -> &Path {
         &self.aside
     }
 
-    /// Leaves it there.
+    /// Leaves it aside.
     pub fn keep(mut self) {
         self.is_kept = true;
+        if let Err(error) = fs::rename(&self.meanwhile, &self.aside) {
+            tracing::warn!("{}: it keeps this name ({error})", self.meanwhile.display());
+        }
     }
 }
 
@@ -79,12 +85,12 @@ impl Drop for SetAside {
         if self.is_kept || self.own.exists() {
             return;
         }
-        match fs::rename(&self.aside, &self.own) {
+        match fs::rename(&self.meanwhile, &self.own) {
             Ok(()) => {
                 tracing::warn!("{}: it is back under this name, as the start failed", self.own.display());
             }
             Err(error) => {
-                tracing::error!("{}: it cannot be put back ({error})", self.aside.display());
+                tracing::error!("{}: it cannot be put back ({error})", self.meanwhile.display());
             }
         }
     }
@@ -187,15 +193,27 @@ mod tests {
     fn what_is_not_kept_aside_is_put_back_unless_there_is_another() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state");
+        let count = || fs::read_dir(folder.path()).unwrap().count();
+        let earlier = (0..BROKEN_MAX).map(|number| {
+            fs::write(&path, format!("broken before {number}")).unwrap();
+            let set_aside = set_aside(&path).unwrap();
+            let aside = set_aside.aside().to_owned();
+            set_aside.keep();
+            aside
+        });
+        let earlier = earlier.collect::<Vec<_>>();
         fs::write(&path, "broken").unwrap();
         drop(set_aside(&path).unwrap());
         assert_eq!(fs::read_to_string(&path).unwrap(), "broken");
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        for (number, aside) in earlier.iter().enumerate() {
+            assert_eq!(fs::read_to_string(aside).unwrap(), format!("broken before {number}"));
+        }
+        assert_eq!(count(), BROKEN_MAX + 1);
         let aside = set_aside(&path).unwrap();
         fs::write(&path, "another").unwrap();
         drop(aside);
         assert_eq!(fs::read_to_string(&path).unwrap(), "another");
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+        assert_eq!(count(), BROKEN_MAX + 2);
     }
 
     #[test]
@@ -206,7 +224,7 @@ mod tests {
         for round in 0..2 * BROKEN_MAX {
             fs::write(&path, round.to_string()).unwrap();
             let set_aside = set_aside(&path).unwrap();
-            let aside = set_aside.now_at().to_owned();
+            let aside = set_aside.aside().to_owned();
             set_aside.keep();
             assert_eq!(fs::read_to_string(&aside).unwrap(), round.to_string());
             assert!(aside.to_str().unwrap().contains("state.broken") && !path.exists());

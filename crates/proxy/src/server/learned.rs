@@ -61,7 +61,7 @@ pub(super) fn recall(
                 "{}: {why}; it is set aside as {}, and the gateway starts with nothing known: to use what is in it, put the right file back under the \
                  old name and restart; else remove it; a gateway for another application needs a file of its own (learned.state)",
                 path.display(),
-                aside.now_at().display()
+                aside.aside().display()
             );
             return StartedWith { set_aside: vec![aside], ..nothing(Some(path.clone())) };
         }

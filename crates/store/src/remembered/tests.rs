@@ -91,7 +91,7 @@ fn what_cannot_be_used_is_set_aside_and_said() {
         let path = folder.path().join("learned");
         fs::write(&path, &bytes).unwrap();
         let LoadResult::SetAside { why, aside: set_aside } = find(&path, &nodes()) else { panic!("{said}") };
-        let aside = set_aside.now_at().to_owned();
+        let aside = set_aside.aside().to_owned();
         set_aside.keep();
         assert!(why.contains(said), "{why}");
         assert_eq!(aside, folder.path().join(format!("learned.{ending}")));
