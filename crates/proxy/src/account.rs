@@ -154,13 +154,7 @@ impl Account {
         method: &Method,
     ) -> Response<ResponseBody> {
         let status = response.status();
-        self.note(|record| {
-            record.status = Some(status);
-            // Whatever was said before is more precise.
-            if record.outcome == RequestOutcome::ClientGone {
-                record.outcome = RequestOutcome::Served;
-            }
-        });
+        self.answered(status);
         let has_none = method == Method::HEAD
             || status.is_informational()
             || [StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED].contains(&status);
@@ -170,10 +164,11 @@ impl Account {
         response.map(|body| body.watched(Box::new(watch)))
     }
 
-    /// It is answered by this process itself, which also sends the answer: nobody looks on.
+    /// It is answered. Where the process itself works on it, which also sends the answer, nobody looks on.
     pub(crate) fn answered(&self, status: StatusCode) {
         self.note(|record| {
             record.status = Some(status);
+            // Whatever was said before is more precise.
             if record.outcome == RequestOutcome::ClientGone {
                 record.outcome = RequestOutcome::Served;
             }

@@ -27,6 +27,7 @@ mod embedded;
 mod finish;
 mod forward;
 mod gather;
+mod learn;
 mod line;
 mod not_admitted;
 mod redirect;

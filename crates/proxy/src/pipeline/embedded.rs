@@ -5,8 +5,8 @@
 
 use super::admit::AdmittedRequest;
 use super::finish::Due;
-use super::forward::{LONG, is_page, shows_a_route};
 use super::gather::{is_stream, outcome_of};
+use super::learn::PathLesson;
 use super::{ClientGone, Core, RequestContext};
 use crate::account::Account;
 use crate::error_response::{self, ErrorFormat};
@@ -16,7 +16,7 @@ use crate::request_ids::{self, X_REQUEST_ID};
 use crate::request_record::RequestOutcome;
 use crate::ungated::UngatedPermit;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
-use http::{Method, Response, StatusCode, Uri, request};
+use http::{Method, Response, StatusCode, request};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use suimon_downstream::connection::{Busy, Connection};
@@ -26,7 +26,6 @@ use suimon_identity::identify;
 use suimon_message::validate::{RequestFault, validate};
 use suimon_message::{headers, signals};
 use suimon_model::{Failure, KindId, Outcome, Reason, RequestId, SessionId};
-use suimon_routes::Class;
 
 /// When it is worth coming back to a process that has no place left.
 const RETRY_FULL: Duration = Duration::from_secs(2);
@@ -49,7 +48,8 @@ pub struct Admitted {
     /// Its head, until it is taken out.
     head: Option<Box<request::Parts>>,
     method: Method,
-    uri: Uri,
+    /// Until the answer is there.
+    lesson: Option<PathLesson>,
     secure: bool,
     gives_passes: bool,
     context: RequestContext,
@@ -130,8 +130,8 @@ pub(crate) async fn enter(
         None => (None, None, LeaseDue::No, Duration::ZERO),
     };
     Ok(Entered::Admitted(Box::new(Admitted {
+        lesson: Some(core.lesson(context.class, &parts.method, parts.uri.path())),
         method: parts.method.clone(),
-        uri: parts.uri.clone(),
         secure: core.params.lease.secure || connection.peer().is_secure(&parts.headers),
         gives_passes: core.gives_passes(&parts),
         head: Some(parts),
@@ -217,15 +217,9 @@ impl Admitted {
             return;
         }
         self.status = Some(status);
-        let Admitted { core, context, method, uri, .. } = self;
-        if let Some(asset) =
-            core.table.asset_of(context.class, method, uri.path()).filter(|_| status == StatusCode::OK)
-        {
-            core.table.note_answer(asset, is_page(head));
-        }
-        if matches!(context.class, Class::Unknown(_)) && shows_a_route(method, status) {
-            let was_long = self.since.elapsed() >= LONG;
-            core.learn(method, uri.path(), context.class.route().filter(|_| was_long));
+        let Admitted { core, context, method, .. } = self;
+        if let Some(lesson) = self.lesson.take() {
+            core.learn_from(lesson, method, status, head, self.since);
         }
         self.streams = status == StatusCode::SWITCHING_PROTOCOLS || is_stream(head);
         let said = headers::take_signals(head);

@@ -14,7 +14,7 @@ use crate::returns;
 use crate::stall::RouteActivity;
 use http::header::{EXPECT, HeaderValue, SEC_WEBSOCKET_KEY};
 use http::uri::PathAndQuery;
-use http::{HeaderMap, Method, Response, StatusCode, request};
+use http::{Method, Response, StatusCode, request};
 use hyper::upgrade::OnUpgrade;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -28,14 +28,9 @@ use suimon_gate::LeaseDue;
 use suimon_identity::identify;
 use suimon_message::validate::RequestFault;
 use suimon_message::{headers, signals};
-use suimon_model::RouteId;
 use suimon_params::OnClientDisconnect;
-use suimon_routes::{Class, TableSlot};
+use suimon_routes::Class;
 use suimon_upstream::{Blame, NodePin, RequestClient, RequestHead, UpstreamError, UpstreamErrorKind};
-
-/// A page that takes at least this long begins with the limit that it had in `other`: to find one
-/// anew would take many times as long.
-pub(super) const LONG: Duration = Duration::from_secs(1);
 
 /// How much of a path is shown in a warning, bytes.
 const PATH_LOGGED_MAX: usize = 256;
@@ -114,10 +109,8 @@ impl Core {
         }
         let secure = self.params.lease.secure || connection.peer().is_secure(&parts.headers);
         let method = parts.method.clone();
-        // Kept for the table only if the path is new to it.
         let gives_passes = self.gives_passes(&parts);
-        let novel = matches!(context.class, Class::Unknown(_)).then(|| parts.uri.path().to_owned());
-        let asset = self.table.asset_of(context.class, &method, parts.uri.path());
+        let lesson = self.lesson(context.class, &method, parts.uri.path());
 
         if context.visitor.has_own_cookie {
             identify::strip_own_cookies(&mut parts.headers);
@@ -201,9 +194,6 @@ impl Core {
         let answered = came.saturating_duration_since(sent);
         // The rest waits for the client.
         drop(open);
-        if let Some(asset) = asset.filter(|_| head.status == StatusCode::OK) {
-            self.table.note_answer(asset, is_page(&head.headers));
-        }
         if context.tunnel && head.status.is_success() {
             // It has answered the request, and did not switch. Its status would say that it did.
             context.ends(
@@ -227,10 +217,7 @@ impl Core {
             Ok(gathered) => self.answer_with(connection, &head, exchange, gathered, switch),
             Err(error) => return Ok(self.failed(context, (&method, target.as_ref()), &error)),
         };
-        if let Some(path) = novel.filter(|_| shows_a_route(&method, head.status)) {
-            let was_long = sent.elapsed() >= LONG;
-            self.learn(&method, &path, context.class.route().filter(|_| was_long));
-        }
+        self.learn_from(lesson, &method, head.status, &head.headers, sent);
         let switched = head.status == StatusCode::SWITCHING_PROTOCOLS;
         let said = headers::prepare_response(&mut head, switched);
         if switched && context.tunnel {
@@ -290,55 +277,10 @@ impl Core {
         );
         context.error_format.failed(error, &self.pages).map(ResponseBody::text)
     }
-
-    /// Finds a route. `limit_of`: the gate's route with whose limit it begins, where it would take
-    /// long to find one.
-    pub(super) fn learn(&self, method: &Method, path: &str, limit_of: Option<RouteId>) {
-        let uses = |route| self.telemetry.route(Some(route)).good_answers();
-        let begin = |id| limit_of.map(|share| self.keeper.begin_with_limit_of(id, share));
-        self.table.learn(method, path, Instant::now(), uses, |seat, pool, name| match seat {
-            TableSlot::New(_) => {
-                let id = self.keeper.declare_found(name, pool);
-                begin(id);
-                self.telemetry.name_route(name, id);
-                tracing::info!(site = self.params.site, route = name, "route discovered");
-                true
-            }
-            TableSlot::Of(id) => {
-                let is_free = self.keeper.renew_route(id, name, pool);
-                if is_free {
-                    begin(id);
-                    let before = self.telemetry.rename_route(id, name);
-                    tracing::info!(
-                        site = self.params.site,
-                        route = name,
-                        before,
-                        "route discovered; it replaces a route that is no longer requested"
-                    );
-                }
-                is_free
-            }
-        });
-    }
-}
-
-/// Returns whether an answer shows that something exists at a path: a redirect of a `GET` may also
-/// answer a mistyped path, while other methods are redirected after they were accepted.
-pub(super) fn shows_a_route(method: &Method, status: StatusCode) -> bool {
-    let is_read = method == Method::GET || method == Method::HEAD;
-    status.is_success()
-        || status.is_informational()
-        || status == StatusCode::NOT_MODIFIED
-        || (status.is_redirection() && !is_read)
 }
 
 /// Returns whether a body of unknown length may be a stream: with other methods nobody expects one,
 /// and the answer may come before it has arrived.
 fn may_stream(method: &Method) -> bool {
     [Method::POST, Method::PUT, Method::PATCH].contains(method)
-}
-
-/// Returns whether an answer is a page for people.
-pub(super) fn is_page(headers: &HeaderMap) -> bool {
-    headers::is_of_kind(headers::content_type(headers), &[b"text/html", b"application/xhtml+xml"])
 }
