@@ -4,12 +4,13 @@
 //! request; when the last of them is done, so is the request.
 
 use crate::backend::Backend;
+use crate::body_end::BodyEnd;
 use crate::error_response::ErrorFormat;
 use crate::gatekeeper::GateAdmission;
 use crate::request_ids::X_REQUEST_ID;
 use crate::request_record::{RequestOutcome, RequestRecord, RequestSink};
 use crate::trace_context::TraceContext;
-use http::header::{CONTENT_LENGTH, HOST, HeaderMap, HeaderValue};
+use http::header::{HOST, HeaderMap, HeaderValue};
 use http::uri::PathAndQuery;
 use http::{Method, Response, StatusCode, request};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -155,12 +156,8 @@ impl Account {
     ) -> Response<ResponseBody> {
         let status = response.status();
         self.answered(status);
-        let has_none = method == Method::HEAD
-            || status.is_informational()
-            || [StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED].contains(&status);
-        let declared = response.headers().get(CONTENT_LENGTH);
-        let declared = declared.and_then(|length| length.to_str().ok()?.parse().ok());
-        let watch = Watch { account: Arc::clone(self), bytes: 0, declared, is_over: has_none };
+        let end = BodyEnd::of(method, status, response.headers());
+        let watch = Watch { account: Arc::clone(self), end };
         response.map(|body| body.watched(Box::new(watch)))
     }
 
@@ -205,20 +202,16 @@ impl Drop for Account {
 /// Counts what a client takes of a response.
 struct Watch {
     account: Arc<Account>,
-    bytes: u64,
-    declared: Option<u64>,
-    is_over: bool,
+    end: BodyEnd,
 }
 
 impl BodyWatch for Watch {
     fn passed(&mut self, bytes: usize) {
-        self.bytes += bytes as u64;
-        // The library may not ask for more then.
-        self.is_over |= self.declared.is_some_and(|declared| self.bytes >= declared);
+        self.end.passed(bytes);
     }
 
     fn ended(&mut self, failed: bool) {
-        self.is_over = true;
+        self.end.end();
         if failed {
             self.account.note(|record| record.outcome = RequestOutcome::UpstreamError);
         }
@@ -227,10 +220,10 @@ impl BodyWatch for Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        let (bytes, is_over) = (self.bytes, self.is_over);
+        let end = self.end;
         self.account.note(|record| {
-            record.bytes = bytes;
-            if !is_over {
+            record.bytes = end.bytes();
+            if !end.is_over() {
                 record.outcome = RequestOutcome::ClientGone;
             }
         });

@@ -17,6 +17,7 @@
 
 mod account;
 mod backend;
+mod body_end;
 mod error_response;
 mod exchange;
 mod gatekeeper;
@@ -39,6 +40,7 @@ mod trace_context;
 mod ungated;
 mod wall_clock;
 
+pub use body_end::BodyEnd;
 pub use nodes_report::NodesReport;
 pub use overrides::{
     OVERRIDE_SECONDS_MAX, OVERRIDES_MAX, Overridden, Override, OverrideError, OverrideOrder,

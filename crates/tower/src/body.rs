@@ -5,7 +5,7 @@ use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use suimon_proxy::Admitted;
+use suimon_proxy::{Admitted, BodyEnd};
 
 pin_project! {
     /// The body of an answer: the service's own, or the gate's.
@@ -13,9 +13,16 @@ pin_project! {
     pub struct GatedBody<R> {
         #[pin]
         body: Kind<R>,
-        // Ends with the body; dropped before, it is abandoned.
-        admitted: Option<Box<Admitted>>,
+        held: Option<Held>,
     }
+}
+
+/// The slot of an answer whose body is under way.
+#[derive(Debug)]
+struct Held {
+    /// Ends with the body; dropped before, it is abandoned.
+    admitted: Box<Admitted>,
+    end: BodyEnd,
 }
 
 pin_project! {
@@ -31,18 +38,19 @@ impl<R: Body<Data = Bytes>> GatedBody<R> {
     /// Returns the body of the gate's own answer.
     pub(crate) fn answer(text: String) -> Self {
         let text = Some(Bytes::from(text)).filter(|text| !text.is_empty());
-        GatedBody { body: Kind::Answer { text }, admitted: None }
+        GatedBody { body: Kind::Answer { text }, held: None }
     }
 
-    /// Returns the body of the service's answer.
-    pub(crate) fn served(body: R, admitted: Box<Admitted>) -> Self {
-        let admitted = if admitted.streams() || body.is_end_stream() {
+    /// Returns the body of the service's answer, which ends at `end`.
+    pub(crate) fn served(body: R, mut end: BodyEnd, admitted: Box<Admitted>) -> Self {
+        end.or_declare(body.size_hint().exact());
+        let held = if admitted.streams() || end.is_over() || body.is_end_stream() {
             admitted.end();
             None
         } else {
-            Some(admitted)
+            Some(Held { admitted, end })
         };
-        GatedBody { body: Kind::Served { body }, admitted }
+        GatedBody { body: Kind::Served { body }, held }
     }
 }
 
@@ -55,20 +63,17 @@ impl<R: Body<Data = Bytes>> Body for GatedBody<R> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, R::Error>>> {
         let mut this = self.project();
-        let (frame, is_over) = match this.body.as_mut().project() {
+        let (frame, is_end) = match this.body.as_mut().project() {
             KindProjection::Answer { text } => {
                 return Poll::Ready(text.take().map(|text| Ok(Frame::data(text))));
             }
             KindProjection::Served { mut body } => {
                 let frame = ready!(body.as_mut().poll_frame(cx));
-                // Whoever reads a body of known length may not ask for its end.
-                let is_over = !matches!(frame, Some(Ok(_))) || body.is_end_stream();
-                (frame, is_over)
+                (frame, body.is_end_stream())
             }
         };
-        if is_over && let Some(admitted) = this.admitted.take() {
-            if let Some(Err(_)) = frame { admitted.fail() } else { admitted.end() }
-        }
+        let held = this.held.take();
+        *this.held = held.and_then(|held| held.passing(frame.as_ref(), is_end));
         Poll::Ready(frame)
     }
 
@@ -84,5 +89,28 @@ impl<R: Body<Data = Bytes>> Body for GatedBody<R> {
             Kind::Answer { text } => SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64)),
             Kind::Served { body } => body.size_hint(),
         }
+    }
+}
+
+impl Held {
+    /// Ends with the last frame, `None` among them, and otherwise returns what is still held.
+    fn passing<E>(mut self, frame: Option<&Result<Frame<Bytes>, E>>, is_end: bool) -> Option<Held> {
+        match frame {
+            Some(Err(_)) => {
+                self.admitted.fail();
+                return None;
+            }
+            Some(Ok(frame)) => match frame.data_ref() {
+                Some(data) => self.end.passed(data.len()),
+                // Trailers: nothing comes behind them.
+                None => self.end.end(),
+            },
+            None => self.end.end(),
+        }
+        if is_end || self.end.is_over() {
+            self.admitted.end();
+            return None;
+        }
+        Some(self)
     }
 }

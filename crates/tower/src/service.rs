@@ -72,7 +72,8 @@ where
                 Ok(response) => {
                     let (mut head, body) = response.into_parts();
                     admitted.answer(head.status, &mut head.headers);
-                    Ok(Response::from_parts(head, GatedBody::served(body, admitted)))
+                    let end = admitted.body_end(head.status, &head.headers);
+                    Ok(Response::from_parts(head, GatedBody::served(body, end, admitted)))
                 }
                 Err(error) => {
                     admitted.fail();

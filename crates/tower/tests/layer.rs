@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
+mod support;
+
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body::{Body, Frame};
@@ -12,27 +14,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::task::{Context, Poll};
-use std::time::Duration;
-use suimon_tower::{Client, Gate, GatedBody, Observer};
-use tokio::sync::{Semaphore, oneshot};
+use suimon_tower::{Client, Gate, GatedBody};
+use support::{ONE_SLOT, gate, until};
+use tokio::sync::Semaphore;
 use tower::{Layer, Service, ServiceExt, service_fn};
-
-/// One slot for `/one`, and no kinds of session.
-const ONE_SLOT: &str = "[discovery]\nmode = \"off\"\n[gate]\nsession_law = \"open\"\n[[route]]\nmatch = \"GET /one\"\nmode = 1\n";
-
-struct Running {
-    layer: suimon_tower::GateLayer,
-    observer: Observer,
-    _stop: oneshot::Sender<()>,
-}
-
-fn gate(settings: &str) -> Running {
-    let gate = Gate::open(settings).unwrap();
-    let (layer, observer) = (gate.layer(), gate.observer());
-    let (stop, stopped) = oneshot::channel::<()>();
-    tokio::spawn(gate.run(async { _ = stopped.await }));
-    Running { layer, observer, _stop: stop }
-}
 
 fn get(path: &str) -> Request<()> {
     let mut request = Request::get(path).header("host", "shop").body(()).unwrap();
@@ -40,30 +25,8 @@ fn get(path: &str) -> Request<()> {
     request
 }
 
-async fn until(what: &str, condition: impl Fn() -> bool) {
-    let becomes = async {
-        while !condition() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(10), becomes).await.unwrap_or_else(|_| panic!("never: {what}"));
-}
-
 async fn hello(_: Request<()>) -> Result<Response<Full<Bytes>>, Infallible> {
     Ok(Response::new(Full::new(Bytes::from_static(b"hello"))))
-}
-
-impl Running {
-    fn counts(&self) -> (u64, u64, u64) {
-        let view = self.observer.view();
-        let sum =
-            |of: fn(&suimon_tower::Counts) -> u64| view.routes.iter().map(|it| of(&it.gate.counts)).sum();
-        (sum(|it| it.completed), sum(|it| it.failed), sum(|it| it.abandoned))
-    }
-
-    fn in_flight(&self) -> usize {
-        self.observer.view().gate.in_flight
-    }
 }
 
 #[tokio::test]

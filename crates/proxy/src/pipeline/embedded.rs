@@ -9,6 +9,7 @@ use super::gather::{is_stream, outcome_of};
 use super::learn::PathLesson;
 use super::{ClientGone, Core, RequestContext};
 use crate::account::Account;
+use crate::body_end::BodyEnd;
 use crate::error_response::{self, ErrorFormat};
 use crate::gatekeeper::{GateAdmission, Slot, UnidentifiedClient};
 use crate::https::AddedHeaders;
@@ -241,6 +242,11 @@ impl Admitted {
             account.answered(status);
         }
         core.telemetry.route(context.class.route()).answered(status);
+    }
+
+    /// Returns where the body of the answer ends, whose head this is.
+    pub fn body_end(&self, status: StatusCode, head: &HeaderMap) -> BodyEnd {
+        BodyEnd::of(&self.method, status, head)
     }
 
     /// Returns whether the answer is a stream, or opens one: it needs a slot until its head, and is to be

@@ -1,0 +1,113 @@
+//! Answers of the layer over real connections of hyper: however it leaves a body, what has ended is no
+//! request that was abandoned.
+
+#![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
+
+mod support;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response};
+use http_body::Frame;
+use http_body_util::{BodyExt, Empty, StreamBody};
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use std::convert::Infallible;
+use support::{ONE_SLOT, Running, gate, pieces, until};
+use tokio::io::DuplexStream;
+use tower::{Layer, ServiceExt, service_fn};
+
+type Answer = Response<StreamBody<support::Pieces>>;
+/// What the answer is, the method that asks for it, the body that arrives, and the answer.
+type Case = (&'static str, Method, &'static str, fn() -> Answer);
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Version {
+    Http1,
+    Http2,
+}
+
+/// Serves the gated service on one end of a connection, and returns the other end.
+fn serve(gate: &Running, version: Version, answer: fn() -> Answer) -> DuplexStream {
+    let (here, there) = tokio::io::duplex(1 << 16);
+    let gated = gate
+        .layer
+        .layer(service_fn(move |_: Request<Incoming>| async move { Ok::<_, Infallible>(answer()) }));
+    let service = hyper::service::service_fn(move |request| gated.clone().oneshot(request));
+    tokio::spawn(async move {
+        let io = TokioIo::new(here);
+        match version {
+            Version::Http1 => {
+                drop(hyper::server::conn::http1::Builder::new().serve_connection(io, service).await);
+            }
+            Version::Http2 => {
+                let executor = TokioExecutor::new();
+                drop(hyper::server::conn::http2::Builder::new(executor).serve_connection(io, service).await);
+            }
+        }
+    });
+    there
+}
+
+/// Asks by `method`, and returns the body of the answer.
+async fn ask(io: DuplexStream, version: Version, method: &Method) -> Bytes {
+    let io = TokioIo::new(io);
+    let request = Request::builder().method(method).uri("http://shop/one").header("host", "shop");
+    let request = request.header("te", "trailers").body(Empty::<Bytes>::new()).unwrap();
+    let answer = match version {
+        Version::Http1 => {
+            let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await.unwrap();
+            tokio::spawn(connection);
+            sender.send_request(request).await
+        }
+        Version::Http2 => {
+            let (mut sender, connection) =
+                hyper::client::conn::http2::handshake(TokioExecutor::new(), io).await.unwrap();
+            tokio::spawn(connection);
+            sender.send_request(request).await
+        }
+    };
+    answer.unwrap().into_body().collect().await.unwrap().to_bytes()
+}
+
+fn data(bytes: &'static [u8]) -> Result<Frame<Bytes>, Infallible> {
+    Ok(Frame::data(Bytes::from_static(bytes)))
+}
+
+/// An answer of two pieces; with `length`, of declared length.
+fn two_pieces(status: u16, length: Option<usize>) -> Answer {
+    let answer = Response::builder().status(status);
+    let answer = length.into_iter().fold(answer, |answer, length| answer.header("content-length", length));
+    answer.body(StreamBody::new(pieces([data(b"hel"), data(b"lo")]))).unwrap()
+}
+
+fn with_trailers() -> Answer {
+    let mut trailers = HeaderMap::new();
+    trailers.insert("x-sum", "5".parse().unwrap());
+    let pieces = pieces([data(b"hello"), Ok(Frame::trailers(trailers))]);
+    Response::builder().header("trailer", "x-sum").body(StreamBody::new(pieces)).unwrap()
+}
+
+#[tokio::test]
+async fn however_the_library_leaves_a_body_that_is_over_its_request_is_completed() {
+    let cases: [Case; 6] = [
+        ("of declared length", Method::GET, "hello", || two_pieces(200, Some(5))),
+        ("of unknown length", Method::GET, "hello", || two_pieces(200, None)),
+        ("with trailers", Method::GET, "hello", with_trailers),
+        ("of HEAD", Method::HEAD, "", || two_pieces(200, Some(5))),
+        ("of 204", Method::GET, "", || two_pieces(204, None)),
+        ("of 304", Method::GET, "", || two_pieces(304, Some(5))),
+    ];
+    for version in [Version::Http1, Version::Http2] {
+        for (what, method, body, answer) in &cases {
+            if version == Version::Http2 && body.is_empty() {
+                // There the library sends whatever the service gives it.
+                continue;
+            }
+            let gate = gate(ONE_SLOT);
+            let io = serve(&gate, version, *answer);
+            assert_eq!(ask(io, version, method).await, body, "{what}, {version:?}");
+            until("its slot is back", || gate.in_flight() == 0).await;
+            assert_eq!(gate.counts(), (1, 0, 0), "{what}, {version:?}");
+        }
+    }
+}
