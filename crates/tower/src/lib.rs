@@ -31,7 +31,7 @@
 //!   abandoned; so does a body that is dropped before its end.
 //! - **The slot** is held until the body is done, as the service works until then. A stream that does not
 //!   end by itself (server-sent events, gRPC, an upgrade) gives it back with its head.
-//! - **Errors** of the service within are passed on, and count as failures.
+//! - **Errors** of the service within are passed on, and count as failures; so do panics.
 //!
 //! # Which client it is
 //!

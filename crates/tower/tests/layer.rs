@@ -110,6 +110,35 @@ async fn errors_are_passed_on_and_count() {
     assert_eq!((gate.in_flight(), gate.counts()), (0, (0, 2, 0)));
 }
 
+#[tokio::test]
+async fn a_panic_is_a_failure_and_no_client_that_has_left() {
+    let gate = gate(ONE_SLOT);
+    let panics = service_fn(async |_: Request<()>| -> Result<Response<Full<Bytes>>, Infallible> {
+        panic!("a test's")
+    });
+    let asked = tokio::spawn(gate.layer.layer(panics).oneshot(get("/one")));
+    assert!(asked.await.unwrap_err().is_panic());
+    let breaks = service_fn(async |_: Request<()>| {
+        struct Panics;
+        impl Body for Panics {
+            type Data = Bytes;
+            type Error = Infallible;
+            fn poll_frame(
+                self: Pin<&mut Self>,
+                _: &mut Context<'_>,
+            ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+                panic!("a test's");
+            }
+        }
+        Ok::<_, Infallible>(Response::new(Panics))
+    });
+    let service = gate.layer.layer(breaks);
+    let asked =
+        tokio::spawn(async move { service.oneshot(get("/one")).await.unwrap().into_body().collect().await });
+    assert!(asked.await.unwrap_err().is_panic());
+    assert_eq!((gate.in_flight(), gate.counts()), (0, (0, 2, 0)));
+}
+
 /// A service with one place, which whoever has asked it whether it is ready holds.
 #[derive(Debug)]
 struct OnePlace {

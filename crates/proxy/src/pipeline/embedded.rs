@@ -19,6 +19,7 @@ use crate::ungated::UngatedPermit;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Response, StatusCode, request};
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 use suimon_downstream::connection::{Busy, Connection};
 use suimon_downstream::request_body::RequestBody;
@@ -40,7 +41,8 @@ pub enum Entered {
     Answered(Response<String>),
 }
 
-/// A request that may be worked on. It holds a slot until [`Admitted::end`]; dropped, it ends as abandoned.
+/// A request that may be worked on. It holds a slot until [`Admitted::end`]; dropped, it ends as abandoned, or
+/// as failed where the thread panics.
 #[derive(Debug)]
 pub struct Admitted {
     core: Arc<Core>,
@@ -67,6 +69,7 @@ pub struct Admitted {
     status: Option<StatusCode>,
     /// ... and whether it goes on without end.
     streams: bool,
+    is_over: bool,
 }
 
 /// Takes one request from its head to the work on it, or to its answer. `sites`: whether it is known whose
@@ -151,6 +154,7 @@ pub(crate) async fn enter(
         added,
         status: None,
         streams: false,
+        is_over: false,
     })))
 }
 
@@ -265,28 +269,49 @@ impl Admitted {
 
     /// Ends the work, which has failed, perhaps in the middle of its answer.
     pub fn fail(mut self) {
-        self.status = None;
-        self.end();
+        self.settle(None, Duration::ZERO);
     }
 
     /// Ends the work: the slot is given back. The answer's status says how it went; without one the process
     /// has failed to answer.
-    pub fn end(mut self) {
+    pub fn end(self) {
+        self.end_without(Duration::ZERO);
+    }
+
+    /// As [`Admitted::end`], where the client was waited for `client_time` of it, which is no time of the
+    /// work's.
+    pub fn end_without(mut self, client_time: Duration) {
+        self.settle(self.status, client_time);
+    }
+
+    fn settle(&mut self, status: Option<StatusCode>, client_time: Duration) {
+        self.is_over = true;
         let now = Instant::now();
-        let took = now.saturating_duration_since(self.since);
+        let took = now.saturating_duration_since(self.since).saturating_sub(client_time);
         let route = self.core.telemetry.route(self.context.class.route());
         route.served(took);
-        let total = self.context.arrived.elapsed();
-        route.passed(self.waited, total.saturating_sub(self.waited).saturating_sub(took));
+        let added = self.context.arrived.elapsed().saturating_sub(self.waited + took + client_time);
+        route.passed(self.waited, added);
         if let Some(account) = &self.context.account {
             account.done(took);
-            if self.status.is_none() {
+            if status.is_none() {
                 account.ends(RequestOutcome::UpstreamError, None, Duration::ZERO);
             }
         }
-        let outcome = self.status.map_or(Outcome::Failed(Failure::ServerError), outcome_of);
-        if let Some(slot) = self.slot.take() {
-            slot.end_at(outcome, now);
+        let outcome = status.map_or(Outcome::Failed(Failure::ServerError), outcome_of);
+        match self.slot.take() {
+            Some(slot) if client_time.is_zero() => slot.end_at(outcome, now),
+            Some(slot) => slot.end_without(outcome, client_time),
+            None => {}
+        }
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        // Who worked on it has panicked: no client has left.
+        if !self.is_over && thread::panicking() {
+            self.settle(None, Duration::ZERO);
         }
     }
 }
