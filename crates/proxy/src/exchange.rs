@@ -37,7 +37,7 @@ const TRIAL_BYTES: u64 = 2 << 20;
 const TRIAL: Duration = Duration::from_secs(2);
 
 /// How long after its head a response may go on before it counts as a stream.
-const STREAM_AFTER: Duration = Duration::from_secs(30);
+pub const STREAM_AFTER: Duration = Duration::from_secs(30);
 
 /// An exchange under way.
 #[derive(Debug)]

@@ -41,11 +41,12 @@ mod ungated;
 mod wall_clock;
 
 pub use body_end::BodyEnd;
+pub use exchange::STREAM_AFTER;
 pub use nodes_report::NodesReport;
 pub use overrides::{
     OVERRIDE_SECONDS_MAX, OVERRIDES_MAX, Overridden, Override, OverrideError, OverrideOrder,
 };
-pub use pipeline::{Admitted, Entered};
+pub use pipeline::{Admitted, CLIENT_TIME_MAX, Entered};
 pub use request_record::{RequestNotes, RequestOutcome, RequestRecord, RequestSink};
 pub use server::{BegunSession, HandedOver, Handover, Listening, Sockets, datagrams_of, listener_of};
 pub use server::{Door, Embedded};

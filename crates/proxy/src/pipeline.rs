@@ -36,6 +36,7 @@ mod tunnel;
 pub(crate) use core::{Core, Parts};
 pub use embedded::{Admitted, Entered};
 pub(crate) use embedded::{enter, full};
+pub use gather::CLIENT_TIME_MAX;
 
 use crate::account::Account;
 use crate::error_response::{self, ErrorFormat};

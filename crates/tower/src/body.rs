@@ -1,56 +1,63 @@
-//! The body of an answer, which holds the request's slot until it is done.
+//! The body of an answer, which holds the request's slot until the service is done with it.
 
+use crate::held::Held;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use pin_project_lite::pin_project;
+use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use suimon_proxy::{Admitted, BodyEnd};
 
-pin_project! {
-    /// The body of an answer: the service's own, or the gate's.
-    #[derive(Debug)]
-    pub struct GatedBody<R> {
-        #[pin]
-        body: Kind<R>,
-        held: Option<Held>,
-    }
+/// The body of an answer: the service's own, or the gate's.
+pub struct GatedBody<R: Body<Data = Bytes>> {
+    kind: Kind<R>,
+    /// As long as the service has not made all of it.
+    held: Option<Held>,
 }
 
-/// The slot of an answer whose body is under way.
-#[derive(Debug)]
-struct Held {
-    /// Ends with the body; dropped before, it is abandoned.
-    admitted: Box<Admitted>,
-    end: BodyEnd,
+enum Kind<R: Body<Data = Bytes>> {
+    Answer(Option<Bytes>),
+    Served {
+        body: Pin<Box<R>>,
+        /// Made with the head, and not taken yet.
+        first: Option<Piece<R>>,
+        /// Nothing follows, but for `first`.
+        is_over: bool,
+    },
 }
 
-pin_project! {
-    #[project = KindProjection]
-    #[derive(Debug)]
-    enum Kind<R> {
-        Answer { text: Option<Bytes> },
-        Served { #[pin] body: R },
-    }
-}
+type Piece<R> = Result<Frame<Bytes>, <R as Body>::Error>;
 
 impl<R: Body<Data = Bytes>> GatedBody<R> {
     /// Returns the body of the gate's own answer.
     pub(crate) fn answer(text: String) -> Self {
         let text = Some(Bytes::from(text)).filter(|text| !text.is_empty());
-        GatedBody { body: Kind::Answer { text }, held: None }
+        GatedBody { kind: Kind::Answer(text), held: None }
     }
 
-    /// Returns the body of the service's answer, which ends at `end`.
-    pub(crate) fn served(body: R, mut end: BodyEnd, admitted: Box<Admitted>) -> Self {
+    /// Returns the body of the service's answer, which ends at `end`. Its first piece is taken at once, if it
+    /// is there: mostly it is the last one, and the slot is free before the client has taken any.
+    pub(crate) fn served(body: R, mut end: BodyEnd, admitted: Box<Admitted>, cx: &mut Context<'_>) -> Self {
         end.or_declare(body.size_hint().exact());
-        let held = if admitted.streams() || end.is_over() || body.is_end_stream() {
+        let is_done = admitted.streams() || end.is_over() || body.is_end_stream();
+        let mut body = Box::pin(body);
+        if is_done {
             admitted.end();
-            None
-        } else {
-            Some(Held { admitted, end })
+            return GatedBody { kind: Kind::Served { body, first: None, is_over: false }, held: None };
+        }
+        let held = Held::new(admitted, end);
+        let (first, is_over, holds) = match body.as_mut().poll_frame(cx) {
+            Poll::Ready(first) => {
+                let holds = held.made(first.as_ref(), body.is_end_stream());
+                let is_over = first.is_none();
+                (first, is_over, holds)
+            }
+            Poll::Pending => (None, false, true),
         };
-        GatedBody { body: Kind::Served { body }, held }
+        if holds {
+            held.watch();
+        }
+        GatedBody { kind: Kind::Served { body, first, is_over }, held: holds.then_some(held) }
     }
 }
 
@@ -58,59 +65,55 @@ impl<R: Body<Data = Bytes>> Body for GatedBody<R> {
     type Data = Bytes;
     type Error = R::Error;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, R::Error>>> {
-        let mut this = self.project();
-        let (frame, is_end) = match this.body.as_mut().project() {
-            KindProjection::Answer { text } => {
-                return Poll::Ready(text.take().map(|text| Ok(Frame::data(text))));
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Piece<R>>> {
+        let GatedBody { kind, held } = &mut *self;
+        match kind {
+            Kind::Answer(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
+            Kind::Served { first, .. } if first.is_some() => Poll::Ready(first.take()),
+            Kind::Served { is_over: true, .. } => Poll::Ready(None),
+            Kind::Served { body, is_over, .. } => {
+                if let Some(held) = held {
+                    held.asked();
+                }
+                let piece = ready!(body.as_mut().poll_frame(cx));
+                *is_over = piece.is_none();
+                if held.as_ref().is_some_and(|held| !held.made(piece.as_ref(), body.is_end_stream())) {
+                    *held = None;
+                }
+                Poll::Ready(piece)
             }
-            KindProjection::Served { mut body } => {
-                let frame = ready!(body.as_mut().poll_frame(cx));
-                (frame, body.is_end_stream())
-            }
-        };
-        let held = this.held.take();
-        *this.held = held.and_then(|held| held.passing(frame.as_ref(), is_end));
-        Poll::Ready(frame)
+        }
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.body {
-            Kind::Answer { text } => text.is_none(),
-            Kind::Served { body } => body.is_end_stream(),
+        match &self.kind {
+            Kind::Answer(text) => text.is_none(),
+            Kind::Served { body, first, is_over } => first.is_none() && (*is_over || body.is_end_stream()),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.body {
-            Kind::Answer { text } => SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64)),
-            Kind::Served { body } => body.size_hint(),
+        match &self.kind {
+            Kind::Answer(text) => SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64)),
+            Kind::Served { body, first, .. } => {
+                let mut hint = body.size_hint();
+                let first = first.as_ref().and_then(|piece| piece.as_ref().ok()?.data_ref());
+                let ahead = first.map_or(0, Bytes::len) as u64;
+                if let Some(upper) = hint.upper() {
+                    hint.set_upper(upper.saturating_add(ahead));
+                }
+                hint.set_lower(hint.lower().saturating_add(ahead));
+                hint
+            }
         }
     }
 }
 
-impl Held {
-    /// Ends with the last frame, `None` among them, and otherwise returns what is still held.
-    fn passing<E>(mut self, frame: Option<&Result<Frame<Bytes>, E>>, is_end: bool) -> Option<Held> {
-        match frame {
-            Some(Err(_)) => {
-                self.admitted.fail();
-                return None;
-            }
-            Some(Ok(frame)) => match frame.data_ref() {
-                Some(data) => self.end.passed(data.len()),
-                // Trailers: nothing comes behind them.
-                None => self.end.end(),
-            },
-            None => self.end.end(),
-        }
-        if is_end || self.end.is_over() {
-            self.admitted.end();
-            return None;
-        }
-        Some(self)
+// The service's own body is of no account: as with a box of it.
+impl<R: Body<Data = Bytes>> Unpin for GatedBody<R> {}
+
+impl<R: Body<Data = Bytes>> fmt::Debug for GatedBody<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GatedBody").field("held", &self.held).finish_non_exhaustive()
     }
 }

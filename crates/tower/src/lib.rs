@@ -29,8 +29,9 @@
 //!   holds a place in a buffer or a connection of a pool.
 //! - **Cancellation.** A future that is dropped leaves the queue it waits in, or gives its slot back as
 //!   abandoned; so does a body that is dropped before its end.
-//! - **The slot** is held until the body is done, as the service works until then. A stream that does not
-//!   end by itself (server-sent events, gRPC, an upgrade) gives it back with its head.
+//! - **The slot** is held while the service works: until it has made the last piece of the body, whether the
+//!   client has taken it or not. It is given back before that once a client was waited for 50 ms in all, and
+//!   with the head of a stream that does not end by itself (server-sent events, gRPC, an upgrade).
 //! - **Errors** of the service within are passed on, and count as failures; so do panics.
 //!
 //! # Which client it is
@@ -43,6 +44,7 @@
 mod body;
 mod client;
 mod gate;
+mod held;
 mod service;
 
 pub use body::GatedBody;

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use std::future::poll_fn;
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
 use suimon_proxy::{Door, Entered};
 use tower_layer::Layer;
 use tower_service::Service;
@@ -68,18 +68,25 @@ where
                 admitted.fail();
                 return Err(error);
             }
-            match inner.call(Request::from_parts(head, body)).await {
-                Ok(response) => {
-                    let (mut head, body) = response.into_parts();
-                    admitted.answer(head.status, &mut head.headers);
-                    let end = admitted.body_end(head.status, &head.headers);
-                    Ok(Response::from_parts(head, GatedBody::served(body, end, admitted)))
-                }
-                Err(error) => {
-                    admitted.fail();
-                    Err(error)
-                }
-            }
+            let mut call = pin!(inner.call(Request::from_parts(head, body)));
+            let mut admitted = Some(admitted);
+            poll_fn(|cx| {
+                let answer = ready!(call.as_mut().poll(cx));
+                let mut admitted = admitted.take().expect("it is answered once");
+                Poll::Ready(match answer {
+                    Ok(answer) => {
+                        let (mut head, body) = answer.into_parts();
+                        admitted.answer(head.status, &mut head.headers);
+                        let end = admitted.body_end(head.status, &head.headers);
+                        Ok(Response::from_parts(head, GatedBody::served(body, end, admitted, cx)))
+                    }
+                    Err(error) => {
+                        admitted.fail();
+                        Err(error)
+                    }
+                })
+            })
+            .await
         })
     }
 }

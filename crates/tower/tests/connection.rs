@@ -20,6 +20,9 @@ type Answer = Response<StreamBody<support::Pieces>>;
 /// What the answer is, the method that asks for it, the body that arrives, and the answer.
 type Case = (&'static str, Method, &'static str, fn() -> Answer);
 
+const LONG_PIECE: usize = 64 << 10;
+const LONG_PIECES: usize = 32;
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Version {
     Http1,
@@ -48,8 +51,8 @@ fn serve(gate: &Running, version: Version, answer: fn() -> Answer) -> DuplexStre
     there
 }
 
-/// Asks by `method`, and returns the body of the answer.
-async fn ask(io: DuplexStream, version: Version, method: &Method) -> Bytes {
+/// Asks by `method`, and returns the body of the answer, of which nothing is taken yet.
+async fn ask(io: DuplexStream, version: Version, method: &Method) -> Incoming {
     let io = TokioIo::new(io);
     let request = Request::builder().method(method).uri("http://shop/one").header("host", "shop");
     let request = request.header("te", "trailers").body(Empty::<Bytes>::new()).unwrap();
@@ -66,7 +69,13 @@ async fn ask(io: DuplexStream, version: Version, method: &Method) -> Bytes {
             sender.send_request(request).await
         }
     };
-    answer.unwrap().into_body().collect().await.unwrap().to_bytes()
+    answer.unwrap().into_body()
+}
+
+/// An answer that is longer than what lies between its client and the service.
+fn long() -> Answer {
+    let piece = || Ok(Frame::data(Bytes::from_static(&[b'x'; LONG_PIECE])));
+    Response::new(StreamBody::new(pieces((0..LONG_PIECES).map(|_| piece()))))
 }
 
 fn data(bytes: &'static [u8]) -> Result<Frame<Bytes>, Infallible> {
@@ -105,9 +114,24 @@ async fn however_the_library_leaves_a_body_that_is_over_its_request_is_completed
             }
             let gate = gate(ONE_SLOT);
             let io = serve(&gate, version, *answer);
-            assert_eq!(ask(io, version, method).await, body, "{what}, {version:?}");
+            let answer = ask(io, version, method).await.collect().await.unwrap().to_bytes();
+            assert_eq!(answer, body, "{what}, {version:?}");
             until("its slot is back", || gate.in_flight() == 0).await;
             assert_eq!(gate.counts(), (1, 0, 0), "{what}, {version:?}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_takes_nothing_holds_no_slot() {
+    for version in [Version::Http1, Version::Http2] {
+        let gate = gate(ONE_SLOT);
+        let slow = ask(serve(&gate, version, long), version, &Method::GET).await;
+        until("its slot is back", || gate.in_flight() == 0).await;
+        let other = ask(serve(&gate, version, with_trailers), version, &Method::GET).await;
+        assert_eq!(other.collect().await.unwrap().to_bytes(), "hello", "{version:?}");
+        assert_eq!(gate.counts(), (2, 0, 0), "{version:?}");
+        let all = slow.collect().await.unwrap().to_bytes();
+        assert_eq!(all.len(), LONG_PIECE * LONG_PIECES, "{version:?}");
     }
 }

@@ -11,13 +11,17 @@ use http_body_util::{BodyExt, Full, StreamBody};
 use std::convert::Infallible;
 use std::future::pending;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
+use std::time::Duration;
 use suimon_tower::{Client, Gate, GatedBody};
-use support::{ONE_SLOT, gate, until};
+use support::{ONE_SLOT, gate, until, works};
 use tokio::sync::Semaphore;
 use tower::{Layer, Service, ServiceExt, service_fn};
+
+/// How long after its head an answer counts as a stream.
+const STREAM_AFTER: Duration = Duration::from_secs(30);
 
 fn get(path: &str) -> Request<()> {
     let mut request = Request::get(path).header("host", "shop").body(()).unwrap();
@@ -30,17 +34,28 @@ async fn hello(_: Request<()>) -> Result<Response<Full<Bytes>>, Infallible> {
 }
 
 #[tokio::test]
-async fn an_answer_comes_through_as_it_is_and_holds_its_slot_to_the_end_of_its_body() {
+async fn an_answer_comes_through_as_it_is_and_holds_its_slot_until_the_service_is_done() {
     let gate = gate(ONE_SLOT);
-    let service = gate.layer.layer(service_fn(hello));
-    let answer = service.clone().oneshot(get("/one")).await.unwrap();
-    assert_eq!((answer.status(), gate.in_flight()), (StatusCode::OK, 1));
-    assert_eq!(answer.body().size_hint().exact(), Some(5));
-    let second = tokio::spawn(service.oneshot(get("/one")));
-    until("the second one waits", || gate.observer.view().gate.waiting == 1).await;
+    let answer = gate.layer.layer(service_fn(hello)).oneshot(get("/one")).await.unwrap();
+    assert_eq!((answer.status(), gate.in_flight()), (StatusCode::OK, 0));
+    assert_eq!((answer.body().size_hint().exact(), answer.body().is_end_stream()), (Some(5), false));
     assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "hello");
-    drop(second.await.unwrap().unwrap().into_body().collect().await);
-    assert_eq!(gate.counts(), (2, 0, 0));
+
+    let (more, worked) = works();
+    let worked = Arc::new(Mutex::new(Some(worked)));
+    let service = gate.layer.layer(service_fn(move |_: Request<()>| {
+        let worked = worked.lock().unwrap().take().expect("it is asked once");
+        async move { Ok::<_, Infallible>(Response::new(StreamBody::new(worked))) }
+    }));
+    let mut answer = service.oneshot(get("/one")).await.unwrap().into_body();
+    more.send(Ok(Frame::data(Bytes::from_static(b"hel")))).unwrap();
+    assert_eq!(answer.frame().await.unwrap().unwrap().into_data().unwrap(), "hel");
+    let second = tokio::spawn(gate.layer.layer(service_fn(hello)).oneshot(get("/one")));
+    until("the second one waits", || gate.observer.view().gate.waiting == 1).await;
+    drop(more);
+    assert!(answer.frame().await.is_none());
+    drop(second.await.unwrap().unwrap());
+    assert_eq!(gate.counts(), (3, 0, 0));
 }
 
 #[tokio::test]
@@ -55,8 +70,12 @@ async fn who_leaves_leaves_nothing_behind_wherever_it_is() {
     waits.abort();
     inside.abort();
     until("nobody is there", || gate.in_flight() + gate.observer.view().gate.waiting == 0).await;
-    // And with an answer of which the rest is not read.
-    let answer = gate.layer.layer(service_fn(hello)).oneshot(get("/one")).await.unwrap();
+    // And with an answer whose rest is still to be made.
+    let works = service_fn(|_: Request<()>| async {
+        Ok::<_, Infallible>(Response::new(StreamBody::new(futures_stream())))
+    });
+    let answer = gate.layer.layer(works).oneshot(get("/one")).await.unwrap();
+    assert_eq!(gate.in_flight(), 1);
     drop(answer);
     assert_eq!((gate.in_flight(), gate.counts()), (0, (0, 0, 3)));
 }
@@ -72,6 +91,29 @@ async fn a_stream_gives_its_slot_back_with_its_head() {
     let answer = service.oneshot(get("/one")).await.unwrap();
     assert_eq!((gate.in_flight(), gate.counts().0), (0, 1));
     drop(answer);
+}
+
+/// In time that stands still unless everybody waits.
+#[tokio::test(start_paused = true)]
+async fn a_slot_is_held_while_the_service_works_and_not_for_ever() {
+    let gate = gate(ONE_SLOT);
+    let (more, worked) = works();
+    let worked = Arc::new(Mutex::new(Some(worked)));
+    let service = gate.layer.layer(service_fn(move |_: Request<()>| {
+        let worked = worked.lock().unwrap().take().expect("it is asked once");
+        async move { Ok::<_, Infallible>(Response::new(StreamBody::new(worked))) }
+    }));
+    let answer = service.oneshot(get("/one")).await.unwrap().into_body();
+    let reads = tokio::spawn(answer.collect());
+    tokio::time::sleep(STREAM_AFTER - Duration::from_secs(1)).await;
+    more.send(Ok(Frame::data(Bytes::from_static(b"hel")))).unwrap();
+    assert_eq!((gate.in_flight(), gate.counts()), (1, (0, 0, 0)));
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!((gate.in_flight(), gate.counts()), (0, (1, 0, 0)));
+    more.send(Ok(Frame::data(Bytes::from_static(b"lo")))).unwrap();
+    drop(more);
+    assert_eq!(reads.await.unwrap().unwrap().to_bytes(), "hello");
+    assert_eq!(gate.counts(), (1, 0, 0));
 }
 
 /// A stream that never ends.
@@ -185,14 +227,17 @@ async fn nobody_who_waits_holds_a_place_of_the_service() {
     let gate = gate(ONE_SLOT);
     let asked = Arc::new(AtomicUsize::new(0));
     let inner = OnePlace { places: Arc::new(Semaphore::new(1)), held: None, asked: Arc::clone(&asked) };
-    let mut service = gate.layer.layer(inner.clone());
-    let first = service.ready().await.unwrap().call(get("/one")).await.unwrap();
-    let waits = tokio::spawn(service.clone().oneshot(get("/one")));
+    let service = gate.layer.layer(inner.clone());
+    let holds = service_fn(|_: Request<()>| async {
+        Ok::<_, Infallible>(Response::new(StreamBody::new(futures_stream())))
+    });
+    let first = gate.layer.layer(holds).oneshot(get("/one")).await.unwrap();
+    let waits = tokio::spawn(service.oneshot(get("/one")));
     until("one waits", || gate.observer.view().gate.waiting == 1).await;
-    assert_eq!((asked.load(SeqCst), inner.places.available_permits()), (1, 1));
+    assert_eq!((asked.load(SeqCst), inner.places.available_permits()), (0, 1));
     drop(first);
     drop(waits.await.unwrap().unwrap());
-    assert_eq!(asked.load(SeqCst), 2);
+    assert_eq!(asked.load(SeqCst), 1);
 }
 
 #[tokio::test]

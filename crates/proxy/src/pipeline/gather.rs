@@ -19,7 +19,7 @@ const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering
 
 /// How long a client may be waited for while its answer holds a slot, all waits together. Less than
 /// for a body that is sent: the slot is not taken again.
-const CLIENT_TIME_MAX: Duration = Duration::from_millis(50);
+pub const CLIENT_TIME_MAX: Duration = Duration::from_millis(50);
 
 /// The part of a body that was taken, and what happens to the rest.
 pub(super) enum Taken {

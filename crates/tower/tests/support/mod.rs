@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use suimon_tower::{Gate, Observer};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 /// One slot for `/one`, and no kinds of session.
 pub(crate) const ONE_SLOT: &str = "[discovery]\nmode = \"off\"\n[gate]\nsession_law = \"open\"\n[[route]]\nmatch = \"GET /one\"\nmode = 1\n";
@@ -52,7 +52,7 @@ impl Running {
 }
 
 /// A piece of an answer.
-type Piece = Result<Frame<Bytes>, Infallible>;
+pub(crate) type Piece = Result<Frame<Bytes>, Infallible>;
 
 /// The pieces of an answer: all of these, at once.
 #[derive(Debug)]
@@ -68,5 +68,23 @@ impl futures_core::Stream for Pieces {
 
     fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Piece>> {
         Poll::Ready(self.0.next())
+    }
+}
+
+/// The pieces of an answer, as they are made.
+#[derive(Debug)]
+pub(crate) struct Works(mpsc::UnboundedReceiver<Piece>);
+
+/// Returns what makes pieces, until it is dropped, and those pieces.
+pub(crate) fn works() -> (mpsc::UnboundedSender<Piece>, Works) {
+    let (more, pieces) = mpsc::unbounded_channel();
+    (more, Works(pieces))
+}
+
+impl futures_core::Stream for Works {
+    type Item = Piece;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Piece>> {
+        self.0.poll_recv(cx)
     }
 }
