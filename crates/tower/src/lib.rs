@@ -38,7 +38,7 @@
 //!
 //! Clients without cookies are told apart by address and browser. The address is taken from an extension
 //! of the request: [`Client`]; a [`SocketAddr`](std::net::SocketAddr); or, with the feature `axum`, axum's
-//! `ConnectInfo<SocketAddr>`. Without any of them all are one network, which is only right in tests. Proxies
+//! `ConnectInfo<SocketAddr>`; or by [`GateLayer::with_client`] from any other. Without any of them all are one network, which is only right in tests. Proxies
 //! in front are believed as `trusted_proxies` says.
 
 mod body;

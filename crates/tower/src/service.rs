@@ -3,7 +3,7 @@
 use crate::body::GatedBody;
 use crate::client::Client;
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Extensions, Request, Response};
 use http_body::Body;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -16,18 +16,30 @@ use tower_service::Service;
 #[derive(Clone, Debug)]
 pub struct GateLayer {
     door: Door,
+    client: ClientOf,
 }
+
+/// Says where a request comes from; `None`: whatever else says it.
+type ClientOf = fn(&Extensions) -> Option<Client>;
 
 /// A service behind the gate.
 #[derive(Clone, Debug)]
 pub struct Gated<S> {
     door: Door,
+    client: ClientOf,
     inner: S,
 }
 
 impl GateLayer {
     pub(crate) const fn new(door: Door) -> Self {
-        GateLayer { door }
+        GateLayer { door, client: |_| None }
+    }
+
+    /// Returns the same, where the extensions of a request say by `client` which client it is: those that a
+    /// server puts there which the layer does not know.
+    #[must_use]
+    pub fn with_client(self, client: fn(&Extensions) -> Option<Client>) -> Self {
+        GateLayer { client, ..self }
     }
 }
 
@@ -35,7 +47,7 @@ impl<S> Layer<S> for GateLayer {
     type Service = Gated<S>;
 
     fn layer(&self, inner: S) -> Gated<S> {
-        Gated { door: self.door.clone(), inner }
+        Gated { door: self.door.clone(), client: self.client, inner }
     }
 }
 
@@ -55,10 +67,11 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let (door, mut inner) = (self.door.clone(), self.inner.clone());
+        let (door, client, mut inner) = (self.door.clone(), self.client, self.inner.clone());
         Box::pin(async move {
             let (head, body) = request.into_parts();
-            let Client { address, is_tls } = Client::of(&head.extensions);
+            let told = client(&head.extensions);
+            let Client { address, is_tls } = told.unwrap_or_else(|| Client::of(&head.extensions));
             let mut admitted = match door.enter(address, is_tls, head).await {
                 Entered::Admitted(admitted) => admitted,
                 Entered::Answered(answer) => return Ok(answer.map(GatedBody::answer)),

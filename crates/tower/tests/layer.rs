@@ -268,6 +268,28 @@ async fn who_is_not_let_in_gets_the_gates_page_and_the_service_hears_nothing() {
 }
 
 #[tokio::test]
+async fn a_server_of_any_kind_says_which_client_it_is() {
+    #[derive(Clone, Copy)]
+    struct Peer(u8);
+    let gate = gate(
+        "[gate]\nsession_law = \"static\"\nstatic_sessions = 1\n[[session]]\nkind = \"visit\"\nwaiting_room = false\npatience = \"100ms\"\n",
+    );
+    let layer = gate.layer.clone().with_client(|extensions| {
+        let Peer(last) = *extensions.get()?;
+        Some(Client { address: [198, 51, 100, last].into(), is_tls: false })
+    });
+    let service = layer.layer(service_fn(hello));
+    let ask = async |peer: u8| {
+        let mut request = get("/start");
+        request.extensions_mut().insert(Peer(peer));
+        service.clone().oneshot(request).await.unwrap().status()
+    };
+    assert_eq!(ask(1).await, StatusCode::OK);
+    assert_eq!(ask(2).await, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(ask(1).await, StatusCode::OK);
+}
+
+#[tokio::test]
 async fn settings_with_faults_are_refused_with_all_of_them() {
     let error = Gate::open("[gate]\nsession_law = \"opn\"\n[lissten]\n").unwrap_err().to_string();
     assert!(error.contains("session_law") && error.contains("lissten"), "{error}");
