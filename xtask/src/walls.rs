@@ -338,7 +338,7 @@ const CRATES: &[Crate] = &[
     Crate {
         name: "suimon-tower",
         knows: &["suimon-gate", "suimon-params", "suimon-proxy", "suimon-settings"],
-        tests_know: &[],
+        tests_know: &["suimon-statistics"],
         others: Others::AnyBut(&["clap"]),
     },
     // Beside the product.
