@@ -80,6 +80,17 @@ final class Tomcat implements AutoCloseable {
         return kinds;
     }
 
+    /** Returns whether a JDK is of 22 or later. */
+    static boolean hasForeignFunctions(Path home) {
+        Matcher version;
+        try {
+            version = Pattern.compile("JAVA_VERSION=\"(\\d+)").matcher(Files.readString(home.resolve("release")));
+        } catch (IOException failure) {
+            throw new UncheckedIOException(failure);
+        }
+        return version.find() && Integer.parseInt(version.group(1)) >= 22;
+    }
+
     /** Writes the server's own file; {@code attributes} are those of its connector, beside address and port. */
     void connector(String attributes) throws IOException {
         Files.writeString(base.resolve("conf/server.xml"), """
@@ -140,7 +151,7 @@ final class Tomcat implements AutoCloseable {
         environment.put("CATALINA_HOME", kind.home().toString());
         environment.put("CATALINA_BASE", base.toString());
         environment.put("CATALINA_OPTS", "-Xmx256m --add-opens=java.base/java.lang=ALL-UNNAMED"
-                + (kind.java().toString().contains("17") ? "" : " --enable-native-access=ALL-UNNAMED"));
+                + (hasForeignFunctions(kind.java()) ? " --enable-native-access=ALL-UNNAMED" : ""));
         process = builder.redirectErrorStream(true).start();
         Thread reader = new Thread(this::read, "log of " + kind);
         reader.setDaemon(true);
