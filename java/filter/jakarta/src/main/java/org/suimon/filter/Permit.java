@@ -83,9 +83,9 @@ final class Permit {
 
     private void resume(AsyncContext waits) {
         try {
-            if (decision.bytes() == null) {
-                // The application goes: nothing can be dispatched to it.
+            if (decision.bytes() == null || server.isEnding()) {
                 SuimonFilter.sayGone((HttpServletResponse) waits.getResponse());
+                leave();
                 waits.complete();
                 end();
             } else {

@@ -10,6 +10,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.StampedLock;
 import java.util.function.BiConsumer;
+import java.util.function.BooleanSupplier;
 import java.util.function.ToIntFunction;
 
 /**
@@ -28,6 +29,7 @@ final class Server implements AutoCloseable {
 
     private final NativeLibrary library;
     private final long server;
+    private final BooleanSupplier isEnding;
     private final BiConsumer<String, Throwable> log;
     /** Every request that has entered and not ended. The library bounds them: {@code limits.connections}. */
     private final Map<Long, Permit> permits = new ConcurrentHashMap<>();
@@ -48,9 +50,11 @@ final class Server implements AutoCloseable {
     /** What became of a request at its arrival: at most one of the two; neither: it is to pass ungated. */
     record Entry(Permit permit, Decision decision, int result) {}
 
-    private Server(NativeLibrary library, long server, BiConsumer<String, Throwable> log) {
+    private Server(
+            NativeLibrary library, long server, BooleanSupplier isEnding, BiConsumer<String, Throwable> log) {
         this.library = library;
         this.server = server;
+        this.isEnding = isEnding;
         this.log = log;
         thread.setDaemon(true);
     }
@@ -59,17 +63,19 @@ final class Server implements AutoCloseable {
      * Opens a gate.
      *
      * @param settings TOML, with the names of {@code suimon.toml}
+     * @param isEnding whether nothing can be dispatched to the application any more
      * @param log takes what is wrong while it runs
      * @throws IllegalArgumentException what is wrong with the settings, or with this machine
      */
-    static Server open(NativeLibrary library, String settings, BiConsumer<String, Throwable> log) {
+    static Server open(
+            NativeLibrary library, String settings, BooleanSupplier isEnding, BiConsumer<String, Throwable> log) {
         byte[] text = settings.getBytes(StandardCharsets.UTF_8);
         Reply error = new Reply(64 << 10);
         long handle = library.open(text, error);
         if (handle == 0) {
             throw new IllegalArgumentException(error.text().strip());
         }
-        Server server = new Server(library, handle, log);
+        Server server = new Server(library, handle, isEnding, log);
         server.thread.start();
         return server;
     }
@@ -137,6 +143,11 @@ final class Server implements AutoCloseable {
                 permits.notifyAll();
             }
         }
+    }
+
+    /** Returns whether nothing can be dispatched to the application any more. */
+    boolean isEnding() {
+        return isEnding.getAsBoolean();
     }
 
     /** Returns how many requests have entered and not ended. */

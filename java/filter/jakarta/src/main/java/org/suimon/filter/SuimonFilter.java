@@ -14,6 +14,7 @@ import jakarta.servlet.http.HttpServletResponse;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.BooleanSupplier;
 
 /**
  * Suimon inside a web application: lets in as many requests as the application can serve, holds or refuses the
@@ -43,8 +44,9 @@ public final class SuimonFilter implements Filter {
         isTomcat = context.getServerInfo().startsWith("Apache Tomcat");
         String named = context.getSessionCookieConfig().getName();
         sessionCookie = named == null ? "JSESSIONID" : named;
+        BooleanSupplier isEnding = isTomcat ? Deployment.of(context)::isEnding : () -> false;
         try {
-            server = Server.open(NativeFiles.open(), Settings.of(config).toml(), this::log);
+            server = Server.open(NativeFiles.open(), Settings.of(config).toml(), isEnding, this::log);
         } catch (IllegalArgumentException | IOException | UnsatisfiedLinkError fault) {
             throw new ServletException("suimon: " + fault.getMessage(), fault);
         }
