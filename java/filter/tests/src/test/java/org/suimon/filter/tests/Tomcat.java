@@ -45,6 +45,7 @@ final class Tomcat implements AutoCloseable {
     final Path base;
     private final HttpClient client = HttpClient.newBuilder().connectTimeout(PATIENCE).build();
     private final List<String> log = new ArrayList<>();
+    private boolean isSteady;
     private Process process;
     private int port;
 
@@ -143,6 +144,12 @@ final class Tomcat implements AutoCloseable {
         return settings;
     }
 
+    /** Lets what the process holds grow by what is kept alone: all of its heap is there, and little is compiled. */
+    Tomcat withSteadyMemory() {
+        isSteady = true;
+        return this;
+    }
+
     Tomcat start() throws IOException {
         ProcessBuilder builder = new ProcessBuilder("sh", kind.home().resolve("bin/catalina.sh").toString(), "run");
         Map<String, String> environment = builder.environment();
@@ -152,6 +159,10 @@ final class Tomcat implements AutoCloseable {
         environment.put("CATALINA_BASE", base.toString());
         environment.put("CATALINA_OPTS", "-Xmx256m --add-opens=java.base/java.lang=ALL-UNNAMED"
                 + (hasForeignFunctions(kind.java()) ? " --enable-native-access=ALL-UNNAMED" : ""));
+        if (isSteady) {
+            environment.put("JAVA_OPTS", "-Xms256m -XX:+AlwaysPreTouch -XX:TieredStopAtLevel=1");
+            environment.put("MALLOC_ARENA_MAX", "1");
+        }
         process = builder.redirectErrorStream(true).start();
         Thread reader = new Thread(this::read, "log of " + kind);
         reader.setDaemon(true);
