@@ -150,11 +150,6 @@ final class Server implements AutoCloseable {
         return isEnding.getAsBoolean();
     }
 
-    /** Returns how many requests have entered and not ended. */
-    int underWay() {
-        return permits.size();
-    }
-
     /** Returns what {@code GET /api/state} of the admin listener answers. */
     String state() {
         return text(reply -> library.state(server, reply));
@@ -283,6 +278,9 @@ final class Server implements AutoCloseable {
             }
         }
         drain();
+        if (!permits.isEmpty()) {
+            log.accept("suimon: closed with " + permits.size() + " requests that had not ended", null);
+        }
         isHearing = false;
         join();
         permits.values().forEach(Permit::end);
