@@ -12,19 +12,23 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
 
 /**
  * What a filter costs: processor time of a Tomcat 9 for each request of a page of two bytes, and the time until
- * its answer. One Tomcat for each filter, asked in turns, so that all see the same machine.
+ * its answer. One Tomcat for each filter, asked in turns, so that all see the same machine. Writes every round to
+ * the file that {@code suimon.cost.data} names, as JSON.
  */
 final class Cost {
-    private static final List<String> FILTERS = List.of("none", "nothing in it", "concurrency-limits", "suimon");
     private static final int CLIENTS = 4;
     private static final int WARM_UP = 60_000;
     private static final int REQUESTS = 40_000;
-    private static final int ROUNDS = 7;
+    private static final int ROUNDS = 9;
+    /** What the others are compared with, round by round. */
+    private static final String BASE = "nothing in it";
+    private static final List<String> FILTERS = List.of("none", BASE, "concurrency-limits", "suimon");
     /** Of /proc: USER_HZ. */
     private static final double TICK_US = 10_000;
 
@@ -41,7 +45,8 @@ final class Cost {
                 load(tomcats.get(filter).port(), WARM_UP);
             }
             for (int round = 0; round < ROUNDS; round++) {
-                for (String filter : FILTERS) {
+                for (int turn = 0; turn < FILTERS.size(); turn++) {
+                    String filter = FILTERS.get((round + turn) % FILTERS.size());
                     Tomcat tomcat = tomcats.get(filter);
                     double before = ticks(tomcat.pid());
                     double[] took = load(tomcat.port(), REQUESTS);
@@ -53,11 +58,43 @@ final class Cost {
         } finally {
             tomcats.values().forEach(Tomcat::close);
         }
-        System.out.printf("%s, %d clients, median of %d rounds of %d requests (least to most)%n", kind, CLIENTS, ROUNDS, REQUESTS);
+        System.out.printf("%s, %d clients, medians of %d rounds of %d requests (least to most), µs%n",
+                kind, CLIENTS, ROUNDS, REQUESTS);
         for (String filter : FILTERS) {
-            System.out.printf("%-20s %6.1f µs of processor (%.1f to %.1f), %6.1f µs to the answer%n", filter,
-                    middle(work.get(filter)), least(work.get(filter)), most(work.get(filter)), middle(times.get(filter)));
+            System.out.printf("%-20s processor %s, beyond a filter with nothing in it %s, to the answer %s%n", filter,
+                    spread(work.get(filter)), spread(beyond(work.get(filter), work.get(BASE))), spread(times.get(filter)));
         }
+        String data = System.getProperty("suimon.cost.data");
+        if (data != null) {
+            Files.writeString(Path.of(data), json(kind, work, times));
+        }
+    }
+
+    private static List<Double> beyond(List<Double> of, List<Double> base) {
+        List<Double> beyond = new ArrayList<>();
+        for (int round = 0; round < ROUNDS; round++) {
+            beyond.add(of.get(round) - base.get(round));
+        }
+        return beyond;
+    }
+
+    private static String spread(List<Double> of) {
+        List<Double> sorted = of.stream().sorted().toList();
+        return String.format(Locale.ROOT, "%.1f (%.1f to %.1f)", sorted.get(sorted.size() / 2), sorted.get(0), sorted.get(sorted.size() - 1));
+    }
+
+    private static String json(Tomcat.Kind kind, Map<String, List<Double>> work, Map<String, List<Double>> times) {
+        List<String> filters = new ArrayList<>();
+        for (String filter : FILTERS) {
+            filters.add(String.format(Locale.ROOT, "  {\"filter\":\"%s\",\"processor_us\":%s,\n   \"answer_us_p50\":%s}",
+                    filter, numbers(work.get(filter)), numbers(times.get(filter))));
+        }
+        return String.format(Locale.ROOT, "{\n \"clients\":%d,\"requests\":%d,\"tomcat\":\"%s\",\n \"filters\":[\n%s\n ]\n}\n",
+                CLIENTS, REQUESTS, kind, String.join(",\n", filters));
+    }
+
+    private static String numbers(List<Double> of) {
+        return of.stream().map(number -> String.format(Locale.ROOT, "%.2f", number)).toList().toString();
     }
 
     private static Tomcat begin(Tomcat.Kind kind, String filter) throws IOException {
@@ -144,17 +181,5 @@ final class Cost {
     private static double ticks(long pid) throws IOException {
         String[] fields = Files.readString(Path.of("/proc/" + pid + "/stat")).replaceAll("^.*\\) ", "").split(" ");
         return Double.parseDouble(fields[11]) + Double.parseDouble(fields[12]);
-    }
-
-    private static double middle(List<Double> of) {
-        return of.stream().sorted().toList().get(of.size() / 2);
-    }
-
-    private static double least(List<Double> of) {
-        return of.stream().min(Double::compare).orElseThrow();
-    }
-
-    private static double most(List<Double> of) {
-        return of.stream().max(Double::compare).orElseThrow();
     }
 }
