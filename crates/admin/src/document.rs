@@ -162,6 +162,7 @@ impl Source for OneOfEverything {
             name: "quote".to_owned(),
             wish: ServiceWish { floor: Some(amount), ceiling: Some(amount), ..ServiceWish::default() },
             standing,
+            inside_ratio: Some(1.0),
             ..ServiceView::default()
         });
         View {

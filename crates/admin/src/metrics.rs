@@ -209,6 +209,7 @@ fn services(out: &mut Exposition, view: &View) {
     each(names::SERVICE_WAITING, |service| Some(service.waiting as f64));
     each(names::SERVICE_CAP, |service| service.standing.cap);
     each(names::SERVICE_PAUSE, |service| Some(service.pause_seconds));
+    each(names::SERVICE_INSIDE, |service| service.inside_ratio);
     let mut binding = out.family(names::SERVICE_BINDING);
     for service in &view.gate.services {
         let word = service.standing.binding.word();

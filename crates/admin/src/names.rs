@@ -136,7 +136,8 @@ metrics! {
     SERVICE_IN_FLIGHT = Gauge "suimon_service_in_flight_requests", "Requests of the service in the application.";
     SERVICE_WAITING = Gauge "suimon_service_waiting_requests", "Requests of the service in the queues of its routes, or held by its declared pause.";
     SERVICE_CAP = Gauge "suimon_service_cap_requests", "Mean number of requests of the service in the application that it is held to; absent if there is none.";
-    SERVICE_PAUSE = Gauge "suimon_service_pause_seconds", "Pause that each request of the service gets: the declared one, and what a cap below one comes to.";
+    SERVICE_PAUSE = Gauge "suimon_service_pause_seconds", "Pause that each request of the service gets: the declared one, and what a cap comes to.";
+    SERVICE_INSIDE = Gauge "suimon_service_inside_pause_ratio", "Seconds that requests of the service paused inside for each second of work, as the application says: 0 if it says nothing. Only where requests are told to pause.";
     SERVICE_BINDING = Gauge "suimon_service_binding", "1 for what binds the service: label binding, of free, split, floor, ceiling, patience, no_effect, unknown, lag, idle, out_of_reach.";
 
     // By node of the application.

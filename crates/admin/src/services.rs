@@ -36,9 +36,14 @@ pub struct ServiceState {
     pub rate: f64,
     /// The mean number of its requests in the application that it is held to; absent: none.
     pub cap: Option<f64>,
-    /// The pause that each request gets, milliseconds: the declared one, and what a cap below one
-    /// comes to.
+    /// The pause that each request gets, milliseconds: the declared one, and what a cap comes to.
     pub pause_ms: f64,
+    /// Where it is taken: `around`, before the request goes to the application, or `inside`, by the
+    /// application.
+    pub pauses: String,
+    /// Seconds that its last requests paused inside for each second of work, as the application says:
+    /// 0 where it says nothing. Absent: none was told to pause.
+    pub inside_ratio: Option<f64>,
     /// Requests in the application.
     pub in_flight: usize,
     /// Requests in the queues of its routes, or held by the declared pause.
@@ -74,6 +79,8 @@ pub(crate) fn state_of(service: &ServiceView, routes: Vec<String>) -> ServiceSta
         rate: number(service.standing.rate),
         cap: service.standing.cap,
         pause_ms: number(1e3 * service.pause_seconds),
+        pauses: service.pauses.word().to_string(),
+        inside_ratio: service.inside_ratio,
         in_flight: service.in_flight,
         waiting: service.waiting,
         binding: service.standing.binding.word().to_string(),

@@ -20,6 +20,7 @@ mod forecast;
 mod knowledge;
 mod laws;
 mod patience;
+mod pauses;
 mod residents;
 mod route;
 mod route_paired;
@@ -46,6 +47,7 @@ pub use knowledge::{
 };
 pub use laws::{RouteLawKind, SessionLawKind};
 pub use patience::{Patience, PatienceEstimate};
+pub use pauses::{PAUSE_RATIO_MAX, PauseShare};
 pub use residents::{ResidentMove, ResidentParams, ResidentReason, ResidentSample, Residents};
 pub use route::{RequestEnd, RouteLaw};
 pub use route_paired::Paired;

@@ -13,9 +13,11 @@ pub struct Meter {
     now: Reading,
     in_flight: usize,
     waiting: usize,
+    /// How many of those in the application are expected to pause there.
+    pausing: f64,
 }
 
-suimon_model::saved_struct!(Meter { now, in_flight, waiting });
+suimon_model::saved_struct!(Meter { now, in_flight, waiting, pausing }, |it: &Meter| it.pausing.is_finite());
 
 /// The meter at one moment. All numbers are sums since the meter was made.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,11 +36,11 @@ pub struct Reading {
     pub answered_seconds: f64,
     /// Seconds in the application, summed over everything that ended.
     pub service_seconds: f64,
-    /// Requests in the application, integrated over time.
+    /// Requests in the application, integrated over time, without those that pause there.
     pub in_flight_seconds: f64,
     /// Seconds during which requests waited.
     pub queued_seconds: f64,
-    /// Requests waiting, integrated over time.
+    /// Requests waiting, integrated over time, with those that pause in the application.
     pub waiting_seconds: f64,
 }
 
@@ -89,7 +91,7 @@ pub struct Window {
 impl Meter {
     /// Returns a meter that begins at `now` with nothing in the application.
     pub fn new(now: Instant) -> Self {
-        Meter { now: Reading { at: now, ..Reading::default() }, in_flight: 0, waiting: 0 }
+        Meter { now: Reading { at: now, ..Reading::default() }, ..Meter::default() }
     }
 
     /// Takes note of how many are in the application and waiting from `now` on.
@@ -99,7 +101,19 @@ impl Meter {
         self.waiting = waiting;
     }
 
-    /// Takes note of an end after `service_seconds` in the application.
+    /// Takes note of how many of those in the application are expected to pause there from `now` on.
+    pub fn pausing(&mut self, now: Instant, pausing: f64) {
+        self.advance(now);
+        self.pausing = pausing;
+    }
+
+    /// Takes note that requests paused for so many seconds more than was expected of them.
+    pub fn paused_more(&mut self, seconds: f64) {
+        self.now.in_flight_seconds -= seconds;
+        self.now.waiting_seconds += seconds;
+    }
+
+    /// Takes note of an end after `service_seconds` of work in the application.
     pub fn end(&mut self, service_seconds: f64, progress: bool) {
         self.now.service_seconds += service_seconds;
         if progress {
@@ -149,10 +163,10 @@ impl Meter {
 
     fn advance(&mut self, now: Instant) {
         let seconds = now.secs_since(self.now.at);
-        self.now.in_flight_seconds += self.in_flight as f64 * seconds;
+        self.now.in_flight_seconds += (self.in_flight as f64 - self.pausing) * seconds;
+        self.now.waiting_seconds += (self.waiting as f64 + self.pausing) * seconds;
         if self.waiting > 0 {
             self.now.queued_seconds += seconds;
-            self.now.waiting_seconds += self.waiting as f64 * seconds;
         }
         self.now.at = self.now.at.max(now);
     }
@@ -168,9 +182,10 @@ impl Reading {
             answered: self.answered.saturating_sub(begin.answered),
             answered_seconds: self.answered_seconds - begin.answered_seconds,
             service_seconds: self.service_seconds - begin.service_seconds,
-            in_flight_seconds: self.in_flight_seconds - begin.in_flight_seconds,
+            // What was paused is known at a request's end, and may be of an earlier window.
+            in_flight_seconds: (self.in_flight_seconds - begin.in_flight_seconds).max(0.0),
             queued_seconds: self.queued_seconds - begin.queued_seconds,
-            waiting_seconds: self.waiting_seconds - begin.waiting_seconds,
+            waiting_seconds: (self.waiting_seconds - begin.waiting_seconds).max(0.0),
         }
     }
 }
@@ -261,6 +276,22 @@ mod tests {
         assert!((window.queued_share() - 0.5).abs() < 1e-9);
         assert_eq!(window.mean_service(), Some(1.0));
         assert!((window.throughput() - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn who_pauses_in_the_application_waits() {
+        let mut meter = Meter::new(at(0.0));
+        let begin = meter.read(at(0.0));
+        meter.load(at(0.0), 2, 0);
+        meter.pausing(at(0.0), 1.5);
+        meter.pausing(at(4.0), 0.0);
+        meter.load(at(4.0), 0, 0);
+        let sample = meter.since(&begin, at(4.0)).sample(None, None);
+        assert_eq!((sample.inside_seconds, sample.waiting_seconds), (2.0, 6.0));
+        assert!(meter.since(&begin, at(4.0)).queued_share() <= 0.0, "nobody waits for a slot");
+        meter.paused_more(-6.0);
+        let sample = meter.since(&begin, at(4.0)).sample(None, None);
+        assert_eq!((sample.inside_seconds, sample.waiting_seconds), (8.0, 0.0), "nobody has paused");
     }
 
     #[test]

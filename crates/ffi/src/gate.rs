@@ -119,6 +119,7 @@ impl OwnedGate {
             Event::SessionSignal(session, word) => self.gate.handle_session_signal(now, session, word),
             Event::Suspend(request, client_time) => _ = self.gate.handle_suspend(now, request, client_time),
             Event::Resume(request) => _ = self.gate.handle_resume(now, request),
+            Event::Paused(request, paused) => self.gate.handle_paused(request, paused),
             Event::Application(is_up) => self.gate.handle_application(now, is_up),
             Event::Adopt(adoption) => self.gate.adopt(now, &adoption),
             Event::Services(services) => self.gate.declare_services(now, *services),

@@ -163,9 +163,29 @@ pub struct ServiceParams {
     pub wish: ServiceWish,
     /// For how long each of its requests is held before it goes on: the papers' fixed pause.
     pub pause: Duration,
+    /// Seconds of pause for each second of work, in every mode; 0 to
+    /// [`PAUSE_RATIO_MAX`](suimon_control::PAUSE_RATIO_MAX).
+    pub pause_ratio: f64,
+    /// Where the pauses are taken that `pause_ratio` and caps come to.
+    pub pauses: PausePlace,
 }
 
-suimon_model::saved_struct!(ServiceParams { name, routes, wish, pause });
+suimon_model::saved_struct!(
+    ServiceParams { name, routes, wish, pause, pause_ratio, pauses },
+    |it: &ServiceParams| { (0.0..=suimon_control::PAUSE_RATIO_MAX).contains(&it.pause_ratio) }
+);
+
+suimon_model::choices! {
+    /// Where pauses are taken.
+    #[derive(Eq)]
+    pub enum PausePlace {
+        /// Before a request goes to the application.
+        Around = 0, "around", "a request is held before it goes to the application";
+        /// In the application, which is told the ratio with each request. What it does not say it has
+        /// paused is held around.
+        Inside = 1, "inside", "the application is told the ratio with each request, and pauses while it works; it says for how long, and what it does not pause of a cap is held around";
+    }
+}
 
 /// Settings that a running gate is to adopt.
 #[derive(Clone, Debug, Default)]
@@ -315,6 +335,8 @@ pub struct Start {
     pub limit: Option<u32>,
     /// Requests of its route in the application, with this one.
     pub in_flight: usize,
+    /// Seconds of pause for each second of work that the application is to take inside it; 0: none.
+    pub pause_ratio: f64,
 }
 
 /// How a session stands that was admitted and is not known to have ended.
@@ -429,6 +451,11 @@ pub struct ServiceView {
     pub wish: ServiceWish,
     /// Its routes.
     pub routes: Vec<RouteId>,
+    /// Where its pauses are taken.
+    pub pauses: PausePlace,
+    /// Seconds that its last requests paused inside for each second of work, as the application says;
+    /// `None`: none was told to.
+    pub inside_ratio: Option<f64>,
     /// What is measured of it, and what binds it.
     pub standing: ServiceStanding,
     /// Requests in the application.

@@ -347,9 +347,9 @@ impl Gate {
             self.requests.remove(id).expect("a token is made for a request in the table and ends once");
         let orphaned = matches!(entry.stage, Stage::Orphaned(_));
         let mut had_a_core = false;
-        let service = match entry.stage {
+        let stay = match entry.stage {
             Stage::InApplication(since) | Stage::Orphaned(since) => {
-                self.leaves_application(now, entry.route);
+                self.leaves_application(now, entry.route, entry.pause_share);
                 let company = self.in_application.mean_since(since, entry.occupancy_mark);
                 had_a_core = company + self.in_flight_elsewhere() <= f64::from(self.params.cores) + COMPANY;
                 now.secs_since(since)
@@ -370,6 +370,7 @@ impl Gate {
                 unreachable!("a token is given only to a request in the application")
             }
         };
+        let service = stay - self.settle_pauses(now, &entry, stay);
         let route = &mut self.routes[entry.route.index()];
         route.orphaned -= usize::from(orphaned);
         let counted = match outcome {
@@ -448,8 +449,9 @@ impl Gate {
         entry.stage = Stage::Suspended;
         entry.spent = now.since(since).saturating_sub(client_time);
         let id = entry.route;
+        let share = entry.pause_share;
         self.routes[id.index()].suspended += 1;
-        self.leaves_application(now, id);
+        self.leaves_application(now, id, share);
         self.note_load(now, id);
         self.law.on_suspend(id, request);
         self.serve_route(now, id);
@@ -774,6 +776,7 @@ mod learned;
 mod line;
 mod nodes;
 mod occupancy;
+mod pauses;
 mod pressure;
 mod route_gate;
 mod saved;

@@ -33,14 +33,14 @@ mod shared;
 
 pub use api::{
     Adoption, Arrival, Counts, GateState, InLine, KindMode, KindParams, KindView, LeaseDue, Membership,
-    Output, Params, Permit, PoolView, QueueOrder, Refusal, RequestInfo, RouteMode, RouteView, ServiceParams,
-    ServiceView, Services, SessionEnds, SessionSignal, SessionStatus, Snapshot, Start,
+    Output, Params, PausePlace, Permit, PoolView, QueueOrder, Refusal, RequestInfo, RouteMode, RouteView,
+    ServiceParams, ServiceView, Services, SessionEnds, SessionSignal, SessionStatus, Snapshot, Start,
 };
 pub use gate::{Gate, POOLS_MAX, WorkerLoad};
 pub use knowledge::{Knowledge, KnownKind, KnownRoute};
 pub use learned::{Learned, LearnedKind, LearnedRoute, LearnedTransitions, ServiceTimeStats, Think};
 /// What is wished of services, and how they stand.
-pub use suimon_control::{Amount, Binding, DegradationMode, ServiceStanding, ServiceWish};
+pub use suimon_control::{Amount, Binding, DegradationMode, PAUSE_RATIO_MAX, ServiceStanding, ServiceWish};
 /// What a gate knows, in the words of the parts that learned it.
 pub use suimon_control::{
     KnownDistribution, KnownMean, RouteKnowledge, RouteVisits, SessionKnowledge, VisitsAfter, VisitsKnowledge,

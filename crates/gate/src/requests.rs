@@ -1,6 +1,7 @@
 //! The requests inside the gate: a table whose ids go stale.
 
 use crate::held::Key;
+use suimon_control::PauseShare;
 use suimon_line::Position;
 use suimon_model::{Duration, Instant, KindId, RequestId, RouteId, SessionId};
 
@@ -38,6 +39,16 @@ impl Stage {
             | Stage::AwaitsApplication(_) => true,
             Stage::InApplication(_) | Stage::Orphaned(_) | Stage::Suspended => false,
         }
+    }
+
+    /// Returns whether it has had a slot.
+    pub(crate) fn has_started(self) -> bool {
+        self.has_slot() || matches!(self, Stage::Suspended | Stage::Returning(_))
+    }
+
+    /// Returns whether it holds a slot.
+    pub(crate) fn has_slot(self) -> bool {
+        matches!(self, Stage::InApplication(_) | Stage::Orphaned(_))
     }
 }
 
@@ -104,6 +115,11 @@ pub(crate) struct Request {
     pub(crate) stage: Stage,
     /// How long the application has worked on it so far, if it is suspended.
     pub(crate) spent: Duration,
+    /// The part of its time in the application for which it is expected to pause there, and the time
+    /// for which it has paused.
+    pub(crate) pause_share: PauseShare,
+    /// See `pause_share`.
+    pub(crate) paused: Duration,
     /// What was in the application until it began, integrated over time, seconds.
     pub(crate) occupancy_mark: f64,
     /// How long it was held before it came to its route. For display only.
@@ -111,7 +127,7 @@ pub(crate) struct Request {
 }
 
 suimon_model::saved_struct!(
-    Request { route, origin, beyond, late, arrived, stage, spent, occupancy_mark } without { held }
+    Request { route, origin, beyond, late, arrived, stage, spent, pause_share, paused, occupancy_mark } without { held }
 );
 
 impl Request {
@@ -125,6 +141,8 @@ impl Request {
             arrived: now,
             stage: Stage::InApplication(now),
             spent: Duration::ZERO,
+            pause_share: PauseShare::NONE,
+            paused: Duration::ZERO,
             occupancy_mark: 0.0,
             held: Duration::ZERO,
         }

@@ -1,9 +1,9 @@
 //! Services: which routes each one has, its cap, and the requests that its pause holds.
 
-use crate::api::{ServiceParams, Services};
+use crate::api::{PausePlace, ServiceParams, Services};
 use std::collections::BTreeSet;
-use suimon_control::{Credit, Degradation, Meter, Reading};
-use suimon_model::{Instant, RequestId, RouteId, ServiceId};
+use suimon_control::{Credit, Degradation, Meter, PauseShare, Reading};
+use suimon_model::{Duration, Instant, RequestId, RouteId, ServiceId, seconds};
 
 /// Slots beyond the limit of a route while a cap holds another service back. The limit was found
 /// beside those requests, which kept the cores at work; without them a core idles while each answer
@@ -11,6 +11,9 @@ use suimon_model::{Instant, RequestId, RouteId, ServiceId};
 const SPARE: u32 = 1;
 /// Seconds in the application from which that time does not count.
 const SPARE_BELOW: f64 = 0.05;
+
+/// The share of the requests before that still counts in the ratio shown, once another one has ended.
+const SHOWN_KEPT: f64 = 0.95;
 
 /// The services of a gate. Where none is declared nothing of it is ever asked.
 #[derive(Debug, Default)]
@@ -36,9 +39,19 @@ pub(crate) struct ServiceGate {
     pub(crate) paused_beyond: usize,
     /// The route that has a slot beyond its limit.
     spare: Option<RouteId>,
+    /// Of the last requests that were told to pause inside, seconds of work and of pause. For show.
+    inside: (f64, f64),
 }
 
-suimon_model::saved_struct!(ServiceGate { credit, routes, paused, paused_beyond, spare });
+suimon_model::saved_struct!(ServiceGate { credit, routes, paused, paused_beyond, spare } without { inside });
+
+impl ServiceGate {
+    /// Returns the ratio at which requests pause inside that are told to; `None`: none was.
+    pub(crate) fn ratio_reached(&self) -> Option<f64> {
+        let (worked, rested) = self.inside;
+        (worked > 0.0).then(|| rested / worked)
+    }
+}
 
 impl ServiceGates {
     /// Returns services as they are declared, of which nothing is known. `meters`: by route.
@@ -60,6 +73,7 @@ impl ServiceGates {
                 paused: BTreeSet::new(),
                 paused_beyond: 0,
                 spare: None,
+                inside: (0.0, 0.0),
             });
         }
         let wishes: Vec<_> = declared.services.iter().map(|service| service.wish.clone()).collect();
@@ -122,7 +136,46 @@ impl ServiceGates {
 
     /// Returns whether the service of `route`, if it has one, has a pause.
     pub(crate) fn pauses(&self, route: RouteId) -> bool {
-        self.of(route).is_some_and(|id| !self.declared.services[id.index()].pause.is_zero())
+        self.of(route).is_some_and(|id| !self.pause(id).is_zero())
+    }
+
+    /// Returns for how long a request of `service` is held before it goes on, whether or not there is
+    /// a cap.
+    pub(crate) fn pause(&self, service: ServiceId) -> Duration {
+        let declared = &self.declared.services[service.index()];
+        if declared.pauses == PausePlace::Inside || declared.pause_ratio == 0.0 {
+            return declared.pause;
+        }
+        let work = self.law.as_ref().map_or(0.0, |law| law.standing(service).service);
+        declared.pause + seconds(declared.pause_ratio * work)
+    }
+
+    /// Returns the ratio of pause and work that a request of `route` is told as it starts.
+    pub(crate) fn ratio_inside(&self, route: RouteId) -> f64 {
+        let Some(id) = self.of(route) else { return 0.0 };
+        let declared = &self.declared.services[id.index()];
+        match declared.pauses {
+            PausePlace::Around => 0.0,
+            PausePlace::Inside => declared.pause_ratio.max(self.gates[id.index()].credit.ratio_inside()),
+        }
+    }
+
+    /// Takes note that a request of `route` ended, and `paused` of its seconds in the application, of
+    /// which it was expected to pause for `share`.
+    pub(crate) fn paused_inside(
+        &mut self,
+        now: Instant,
+        route: RouteId,
+        share: PauseShare,
+        (stay, paused): (f64, f64),
+    ) {
+        let Some(id) = self.of(route) else { return };
+        let gate = &mut self.gates[id.index()];
+        gate.credit.paused_more(now, paused - share.share() * stay);
+        if share != PauseShare::NONE {
+            let (worked, rested) = gate.inside;
+            gate.inside = (SHOWN_KEPT * worked + stay - paused, SHOWN_KEPT * rested + paused);
+        }
     }
 
     /// Returns whether the pause of the service of `route` holds this request until then.
@@ -167,26 +220,28 @@ impl ServiceGates {
         self.of(route).is_none_or(|id| self.gates[id.index()].credit.may_start(now))
     }
 
-    pub(crate) fn enters(&mut self, now: Instant, route: RouteId) {
+    pub(crate) fn enters(&mut self, now: Instant, route: RouteId, share: PauseShare) {
         if let Some(id) = self.of(route) {
-            self.gates[id.index()].credit.enters(now);
+            self.gates[id.index()].credit.enters(now, share);
         }
     }
 
-    pub(crate) fn leaves(&mut self, now: Instant, route: RouteId) {
+    pub(crate) fn leaves(&mut self, now: Instant, route: RouteId, share: PauseShare) {
         if let Some(id) = self.of(route) {
-            self.gates[id.index()].credit.leaves(now);
+            self.gates[id.index()].credit.leaves(now, share);
         }
     }
 
-    /// Returns whether the lists fit these numbers of routes, and count `in_flight` of each.
-    pub(crate) fn are_sound(&self, in_flight: &[usize]) -> bool {
+    /// Returns whether the lists fit these numbers of routes, and count what is in flight of each, and
+    /// what of that is expected to pause.
+    pub(crate) fn are_sound(&self, in_flight: &[(usize, u64)]) -> bool {
         let routes = in_flight.len();
         let of: Vec<_> = (0..routes as u32).map(|route| self.of(RouteId(route))).collect();
         let counts = |(index, gate): (usize, &ServiceGate)| {
             let id = Some(ServiceId(index as u32));
-            let own = of.iter().zip(in_flight).filter(|(of, _)| **of == id);
-            gate.credit.in_flight() == own.map(|(_, count)| count).sum::<usize>()
+            let own = of.iter().zip(in_flight).filter(|(of, _)| **of == id).map(|(_, counts)| *counts);
+            let add = |sum: (usize, u64), one: (usize, u64)| (sum.0 + one.0, sum.1 + one.1);
+            (gate.credit.in_flight(), gate.credit.pausing()) == own.fold((0, 0), add)
                 && gate.routes.iter().all(|(route, _)| of.get(route.index()) == Some(&id))
                 && gate.routes.len() == of.iter().filter(|of| **of == id).count()
                 && gate.spare.is_none_or(|spare| of.get(spare.index()) == Some(&id))

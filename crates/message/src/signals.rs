@@ -11,16 +11,19 @@
 //! | `Suimon-Pass: once` | on the page that gives passes: its visitor may get one ticket |
 //! | `Suimon-Pass: account=NAME` | on that page: the visitor has this account, which may hold one
 //! place at a time |
+//! | `Suimon-Paused: SECONDS` | for how long the application has paused inside this request |
 //!
 //! | header of a request | says |
 //! |---|---|
 //! | `Suimon-Waiting: N` | visitors who wait to be admitted, in line and held |
 //! | `Suimon-Held: N` | milliseconds this request was held |
+//! | `Suimon-Pause: RATIO` | seconds of pause that the application is to take for each second of work |
 //!
 //! None of them is ever passed to a client or accepted from one: `headers` removes them.
 
 use crate::lists::list;
-use http::header::{HeaderMap, HeaderName};
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use std::time::Duration;
 use suimon_gate::SessionSignal;
 use suimon_line::Command;
 
@@ -31,6 +34,15 @@ const PASS: HeaderName = HeaderName::from_static("suimon-pass");
 pub const WAITING: HeaderName = HeaderName::from_static("suimon-waiting");
 /// Tells the application how long a request was held.
 pub const HELD: HeaderName = HeaderName::from_static("suimon-held");
+/// Tells the application how much to pause inside a request.
+const PAUSE: HeaderName = HeaderName::from_static("suimon-pause");
+const PAUSED: HeaderName = HeaderName::from_static("suimon-paused");
+
+/// A ratio is told to the thousandth.
+const PAUSE_STEPS: f64 = 1e3;
+
+/// The longest text of a number of seconds, bytes.
+const SECONDS_BYTES_MAX: usize = 16;
 
 /// The longest name of an account, bytes.
 const ACCOUNT_MAX: usize = 200;
@@ -77,10 +89,26 @@ pub fn line_command(headers: &HeaderMap) -> Option<Command> {
     commands.last()
 }
 
+/// Returns the header that tells the application how much to pause inside a request, if it is to.
+pub fn pause(ratio: f64) -> Option<(HeaderName, HeaderValue)> {
+    // Rounded up: one that pauses a little less than it should is held back for the rest.
+    let ratio = (ratio * PAUSE_STEPS).ceil() / PAUSE_STEPS;
+    let value = HeaderValue::try_from(format!("{ratio}")).ok().filter(|_| ratio > 0.0)?;
+    Some((PAUSE, value))
+}
+
+/// Returns for how long the application says it has paused inside a request. The last one counts.
+pub fn paused(headers: &HeaderMap) -> Option<Duration> {
+    let word = headers.get_all(PAUSED).iter().next_back()?.to_str().ok()?.trim_ascii();
+    // Digits and a point: no signs, no exponents, no names of numbers.
+    let is_plain =
+        word.len() <= SECONDS_BYTES_MAX && word.bytes().all(|it| it.is_ascii_digit() || it == b'.');
+    Duration::try_from_secs_f64(word.parse().ok().filter(|_| is_plain)?).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::HeaderValue;
     use proptest::prelude::*;
     use suimon_testing::headers;
 
@@ -103,6 +131,24 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_ratio_is_told_in_digits() {
+        let of = |ratio| pause(ratio).map(|(_, value)| value.to_str().unwrap().to_owned());
+        assert_eq!((of(0.0), of(2.0).as_deref()), (None, Some("2")));
+        assert_eq!((of(1.0 / 3.0).as_deref(), of(99.0).as_deref()), (Some("0.334"), Some("99")));
+        assert_eq!(of(1e-9).as_deref(), Some("0.001"));
+    }
+
+    #[test]
+    fn what_was_paused_is_a_plain_number_of_seconds() {
+        let of = |lines: &[&str]| paused(&headers(&PAUSED, lines));
+        assert_eq!(of(&["0.25"]), Some(Duration::from_millis(250)));
+        assert_eq!(of(&["1", " 2.5 "]), Some(Duration::from_millis(2500)));
+        for other in ["", "-1", "1e3", "inf", "NaN", "1.2.3", "1,5", "00000000000000001"] {
+            assert_eq!(of(&[other]), None, "{other}");
+        }
+    }
+
     proptest! {
         #[test]
         fn any_bytes_are_met_without_a_stumble(
@@ -118,7 +164,8 @@ mod tests {
             for line in lines.iter().filter_map(|line| HeaderValue::from_bytes(line).ok()) {
                 headers.append(&SESSION, line.clone());
                 headers.append(&LINE, line.clone());
-                headers.append(&PASS, line);
+                headers.append(&PASS, line.clone());
+                headers.append(&PAUSED, line);
             }
             for word in session_signals(&headers) {
                 // Written again as it was understood, it is understood the same.
@@ -130,7 +177,7 @@ mod tests {
                 prop_assert_eq!(session_signals(&self::headers(&SESSION, &[&said])).collect::<Vec<_>>(), [word]);
                 prop_assert!(!matches!(word, SessionSignal::Weighs(weight) if !(1..=SessionSignal::WEIGHT_MAX).contains(&weight)));
             }
-            let _ = line_command(&headers);
+            let _ = (line_command(&headers), paused(&headers));
             prop_assert!(!matches!(pass_grant(&headers), Some(PassGrant::Account(name)) if name.len() > ACCOUNT_MAX));
         }
     }

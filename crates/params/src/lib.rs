@@ -18,7 +18,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 use suimon_gate::KindParams;
-use suimon_gate::{DegradationMode, ServiceWish};
+use suimon_gate::{DegradationMode, PausePlace, ServiceWish};
 use suimon_model::RouteId;
 pub use suimon_routes::{
     DeclaredRoute, PoolRoutes, QueryPattern, RoutePattern, Routes, SiteMatch, SiteTable,
@@ -275,6 +275,10 @@ pub struct DeclaredService {
     pub wish: ServiceWish,
     /// For how long each of its requests is held.
     pub pause: Duration,
+    /// Seconds of pause for each second of work.
+    pub pause_ratio: f64,
+    /// Where the pauses are taken that this and caps come to.
+    pub pauses: PausePlace,
 }
 
 impl Services {
@@ -285,6 +289,8 @@ impl Services {
             routes: service.routes.iter().map(|place| RouteId((first + place) as u32)).collect(),
             wish: service.wish.clone(),
             pause: service.pause,
+            pause_ratio: service.pause_ratio,
+            pauses: service.pauses,
         };
         suimon_gate::Services { mode: self.mode, services: self.services.iter().map(of).collect() }
     }

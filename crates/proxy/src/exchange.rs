@@ -11,7 +11,7 @@ use crate::gatekeeper::Slot;
 use crate::returns::WaitOwner;
 use crate::stall::Unanswered;
 use bytes::Bytes;
-use http::response;
+use http::{HeaderMap, response};
 use http_body::{Body, Frame};
 use std::collections::VecDeque;
 use std::future::{pending, poll_fn};
@@ -23,6 +23,7 @@ use suimon_downstream::charge::Slot as _;
 use suimon_downstream::queue::{Next, Writer};
 use suimon_downstream::spool::{BodyKind, Spool};
 use suimon_downstream::uploads::{CROWD_LEAST, Sender, Upload};
+use suimon_message::signals;
 use suimon_model::{Failure, KindId, NodeId, Outcome, PoolId, RouteId};
 use suimon_params::OnClientDisconnect;
 use suimon_upstream::{Blame, Sending, Unsent, UpstreamBody, UpstreamError};
@@ -147,6 +148,7 @@ impl Exchange {
                     let now = Instant::now();
                     note_head(&self.backend, self.unanswered.take(), now);
                     let (head, body) = response.into_parts();
+                    note_pauses(self.slot.as_ref(), &head.headers);
                     self.phase = Phase::Reading(body);
                     return Ok((head, now));
                 }
@@ -378,7 +380,10 @@ async fn return_of(
 async fn finish(backend: Arc<Backend>, phase: Phase, unanswered: Option<Unanswered>, slot: Slot) {
     let body = match phase {
         Phase::Sending(sending) => {
-            let answered = sending.await.ok().map(http::Response::into_body);
+            let answered = sending.await.ok().map(|response| {
+                note_pauses(Some(&slot), response.headers());
+                response.into_body()
+            });
             note_head(&backend, unanswered.filter(|_| answered.is_some()), Instant::now());
             answered
         }
@@ -417,6 +422,15 @@ async fn broken_off(held: Option<&Upload>) {
 fn note_head(backend: &Backend, unanswered: Option<Unanswered>, now: Instant) {
     if let Some(unanswered) = unanswered {
         unanswered.answered(now, is_usual(backend));
+    }
+}
+
+/// Takes note of what the application says it has paused inside a request.
+fn note_pauses(slot: Option<&Slot>, said: &HeaderMap) {
+    if let Some(slot) = slot
+        && let Some(paused) = signals::paused(said)
+    {
+        slot.paused(paused);
     }
 }
 

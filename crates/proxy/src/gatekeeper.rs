@@ -143,6 +143,8 @@ pub(crate) struct GateAdmission {
     /// Of its route when it was admitted; requests in the application with this one.
     pub(crate) limit: Option<u32>,
     pub(crate) in_flight: usize,
+    /// What the application is told to pause inside it; 0: nothing.
+    pub(crate) pause_ratio: f64,
 }
 
 /// A request in a queue of the gate. Dropped, it leaves the queue.
@@ -551,9 +553,9 @@ impl Gatekeeper {
     }
 
     fn admission(self: &Arc<Self>, start: Start) -> GateAdmission {
-        let Start { request: _, permit, session, lease, waited, held, limit, in_flight } = start;
+        let Start { request: _, permit, session, lease, waited, held, limit, in_flight, pause_ratio } = start;
         let slot = Slot { keeper: Arc::clone(self), permit: Some(permit) };
-        GateAdmission { slot, session, lease, waited, held, limit, in_flight }
+        GateAdmission { slot, session, lease, waited, held, limit, in_flight, pause_ratio }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -726,6 +728,15 @@ impl Slot {
             inner.pause(now, permit.request(), client_time);
             inner.end(now, permit, ending);
         });
+    }
+
+    /// Takes note that the application says it has paused inside the request for so long in all.
+    pub(crate) fn paused(&self, paused: Duration) {
+        let Some(request) = self.permit.as_ref().map(Permit::request) else { return };
+        let now = self.keeper.clock.now();
+        let mut inner = self.keeper.lock();
+        inner.note(now, || Event::Paused(request, paused));
+        inner.gate.handle_paused(request, paused);
     }
 
     /// Returns the slot as the request's body sees it.

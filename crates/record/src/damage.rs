@@ -4,7 +4,7 @@ use std::fmt;
 use suimon_model::persist::Broken;
 
 /// The version of the format.
-pub const VERSION: u16 = 28;
+pub const VERSION: u16 = 29;
 
 /// What is wrong, and where.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -89,6 +89,8 @@ pub enum Event {
     PoolOf(RouteId, PoolId),
     /// `Gate::handle_nodes`.
     Nodes(u32, u32),
+    /// `Gate::handle_paused`.
+    Paused(RequestId, Duration),
 }
 
 /// A row of the table of events in `docs/recording.md`, which is generated from [`TAGS`].
@@ -145,11 +147,12 @@ tags! {
     MIXED = 29, "a route shared by whatever has none of its own", "mode, name";
     LIMIT_OF = 30, "a route begins with the limit of another", "route, the other";
     ADOPT = 31, "other settings are adopted", "the gate's settings; of routes and kinds that change, the mode and the settings";
-    SERVICES = 32, "the services are declared", "what the split goes by; of each service its name, routes, wish and pause";
+    SERVICES = 32, "the services are declared", "what the split goes by; of each service its name, routes, wish and pauses";
     LAG = 33, "the application was late to take in a request without any work", "time";
     WORKERS = 34, "so many workers of a pool are ready", "pool, their number, if they are counted";
     POOL_OF = 35, "a route just declared or renewed gets another pool than the first, or than before", "route, pool";
     NODES = 36, "the application has another number of nodes", "their number before, their number now";
+    PAUSED_INSIDE = 37, "the application has paused inside a request", "request, time in all";
 }
 
 /// Added to [`MEMBER`] where the session is proved by a lease.
@@ -262,9 +265,9 @@ impl Event {
                 pool.save(out);
             }
             Event::Departure(request) | Event::End(request, _) | Event::Resume(request) => request.save(out),
-            Event::Suspend(request, client_time) => {
+            Event::Suspend(request, time) | Event::Paused(request, time) => {
                 request.save(out);
-                client_time.save(out);
+                time.save(out);
             }
             Event::Contact(kind, position) => {
                 kind.save(out);
@@ -382,6 +385,7 @@ impl Event {
             WORKERS => Event::Workers(Persist::load(from)?, Persist::load(from)?),
             POOL_OF => Event::PoolOf(Persist::load(from)?, Persist::load(from)?),
             NODES => Event::Nodes(Persist::load(from)?, Persist::load(from)?),
+            PAUSED_INSIDE => Event::Paused(Persist::load(from)?, Persist::load(from)?),
             WORD => Event::SessionSignal(Persist::load(from)?, Persist::load(from)?),
             PAUSE => Event::Suspend(Persist::load(from)?, Persist::load(from)?),
             RESUME => Event::Resume(Persist::load(from)?),
@@ -422,6 +426,7 @@ impl Event {
             Event::Workers(..) => WORKERS,
             Event::PoolOf(..) => POOL_OF,
             Event::Nodes(..) => NODES,
+            Event::Paused(..) => PAUSED_INSIDE,
             Event::Departure(_) => DEPARTURE,
             Event::Suspend(..) => PAUSE,
             Event::Resume(_) => RESUME,

@@ -5,7 +5,7 @@ use crate::Faults;
 use crate::read::{Sections, Values};
 use crate::route::pattern_and_query;
 use crate::shape::amount;
-use suimon_gate::{Amount, DegradationMode, RouteMode, ServiceWish};
+use suimon_gate::{Amount, DegradationMode, PausePlace, RouteMode, ServiceWish};
 use suimon_params::{DeclaredRoute, DeclaredService, Routes, Services};
 
 /// Reads the services. A route that is in one and was not declared is declared by it.
@@ -51,6 +51,8 @@ pub(crate) fn services(sections: &Sections, routes: &mut Routes, faults: &mut Fa
             routes: own,
             wish: wish(index, values, faults),
             pause: values.time("pause"),
+            pause_ratio: values.number("pause_ratio"),
+            pauses: values.choice("pauses", PausePlace::of),
         });
     }
     let mode = mode_of(degradation, &services);
@@ -177,6 +179,8 @@ mod tests {
             ceiling = "60%"
             floor = "2/s"
             pause = "2s"
+            pause_ratio = 1.5
+            pauses = "inside"
             alone = "350ms"
         "#;
         let params = Settings::parse("test.toml", text).unwrap().proxy;
@@ -188,7 +192,8 @@ mod tests {
         assert_eq!(quote.wish.floor, Some(super::Amount::OfHost(0.3)));
         assert_eq!(search.wish.floor, Some(super::Amount::PerSecond(2.0)));
         assert_eq!((search.wish.slowdown, search.wish.alone), (4.0, Some(0.35)));
-        assert_eq!(search.pause.as_secs(), 2);
+        assert_eq!((search.pause.as_secs(), search.pause_ratio), (2, 1.5));
+        assert_eq!((quote.pauses, search.pauses), (super::PausePlace::Around, super::PausePlace::Inside));
     }
 
     #[test]

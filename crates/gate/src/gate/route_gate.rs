@@ -9,7 +9,7 @@ use crate::knowledge::RecalledCapacity;
 use crate::queue::Queue;
 use crate::requests::{Origin, Request, Stage};
 use crate::sessions::Session;
-use suimon_control::{Capacity, Forecast, Meter, Moments, Reading, RouteKnowledge};
+use suimon_control::{Capacity, Forecast, Meter, Moments, PauseShare, Reading, RouteKnowledge};
 use suimon_model::{Instant, PoolId, Reason, RequestId, RouteId, SessionId};
 
 /// Where a request stands in its route's queue; 0 is behind all others.
@@ -38,6 +38,8 @@ pub(super) struct Route {
     pub(super) pool: PoolId,
     pub(super) queue: Queue,
     pub(super) in_flight: usize,
+    /// Of those in flight, how many are expected to pause in the application, in millionths.
+    pub(super) pausing: u64,
     pub(super) orphaned: usize,
     /// Beside those in flight, suspended requests.
     pub(super) suspended: usize,
@@ -91,6 +93,7 @@ impl Route {
             pool: PoolId(0),
             queue: Queue::default(),
             in_flight: 0,
+            pausing: 0,
             orphaned: 0,
             suspended: 0,
             capacity: Capacity::new(now, meter),
@@ -246,10 +249,11 @@ impl Gate {
         let request = self.requests.get_mut(id).expect("a queued request is in the table");
         let (route, session, arrived, held) =
             (request.route, request.session(), request.arrived, request.held);
+        let share = request.pause_share;
         if matches!(request.stage, Stage::Returning(_)) {
             // As if the client had never been waited for.
             request.stage = Stage::InApplication(now - request.spent);
-            self.enters_application(now, route);
+            self.enters_application(now, route, share);
             self.law.on_start(now, route, id, &self.meters);
             return self.outputs.push_back(Output::Resumed(id));
         }
@@ -261,9 +265,12 @@ impl Gate {
                 LeaseDue::No
             }
         };
-        self.enters_application(now, route);
+        let pause_ratio = self.services.ratio_inside(route);
+        let share = PauseShare::of(pause_ratio);
+        self.enters_application(now, route, share);
         let mark = self.in_application.mark();
-        self.requests.get_mut(id).expect("a queued request is in the table").occupancy_mark = mark;
+        let request = self.requests.get_mut(id).expect("a queued request is in the table");
+        (request.occupancy_mark, request.pause_share) = (mark, share);
         self.law.on_start(now, route, id, &self.meters);
         let waited = now.since(arrived);
         if let Some((_, session)) = session.filter(|_| now > arrived) {
@@ -278,23 +285,26 @@ impl Gate {
             held,
             limit: self.limit(route),
             in_flight: self.routes[route.index()].in_flight,
+            pause_ratio,
         }));
     }
 
-    fn enters_application(&mut self, now: Instant, route: RouteId) {
+    fn enters_application(&mut self, now: Instant, route: RouteId, share: PauseShare) {
         let state = &mut self.routes[route.index()];
         state.in_flight += 1;
+        state.pausing += share.millionths();
         self.workers[state.pool.index()].taken += 1;
         self.in_application.enters(now);
-        self.services.enters(now, route);
+        self.services.enters(now, route, share);
     }
 
-    pub(super) fn leaves_application(&mut self, now: Instant, route: RouteId) {
+    pub(super) fn leaves_application(&mut self, now: Instant, route: RouteId, share: PauseShare) {
         let state = &mut self.routes[route.index()];
         state.in_flight -= 1;
+        state.pausing -= share.millionths();
         self.workers[state.pool.index()].taken -= 1;
         self.in_application.leaves(now);
-        self.services.leaves(now, route);
+        self.services.leaves(now, route, share);
     }
 
     /// Returns whether a request, that waits at its route or has just started, had to let later
@@ -336,6 +346,8 @@ impl Gate {
     pub(super) fn note_load(&mut self, now: Instant, route: RouteId) {
         let state = &self.routes[route.index()];
         let (in_flight, waiting) = self.load_elsewhere(route);
-        self.meters[route.index()].load(now, state.in_flight + in_flight, state.queue.len() + waiting);
+        let meter = &mut self.meters[route.index()];
+        meter.load(now, state.in_flight + in_flight, state.queue.len() + waiting);
+        meter.pausing(now, PauseShare::sum(state.pausing));
     }
 }

@@ -22,6 +22,7 @@ suimon_model::saved_struct!(Route {
     pool,
     queue,
     in_flight,
+    pausing,
     orphaned,
     suspended,
     capacity,
@@ -121,7 +122,7 @@ impl Gate {
             return Err(from.broken(why));
         }
         gate.count_taken();
-        let running = gate.requests.iter().filter(|(_, request)| is_running(request.stage));
+        let running = gate.requests.iter().filter(|(_, request)| request.stage.has_started());
         let tokens = running.map(|(request, _)| Permit { request }).collect();
         Ok((gate, tokens))
     }
@@ -168,6 +169,7 @@ impl Gate {
 
     fn requests_are_sound(&self) -> bool {
         let mut in_flight = vec![(0, 0); self.routes.len()];
+        let mut pausing = vec![0; self.routes.len()];
         let mut suspended = vec![0; self.routes.len()];
         let mut queued = vec![0; self.routes.len()];
         let mut in_line = vec![0; self.kinds.len()];
@@ -218,11 +220,17 @@ impl Gate {
             if !is_there {
                 return false;
             }
+            if request.stage.has_slot() {
+                pausing[route] += request.pause_share.millionths();
+            }
         }
         let flights = self.routes.iter().map(|route| (route.in_flight, route.orphaned));
         let waiting: usize = queued.iter().chain(&in_line).sum::<usize>() + awaiting + paused;
         flights.eq(in_flight.iter().copied())
-            && self.services.are_sound(&self.routes.iter().map(|route| route.in_flight).collect::<Vec<_>>())
+            && self.routes.iter().map(|route| route.pausing).eq(pausing)
+            && self.services.are_sound(
+                &self.routes.iter().map(|route| (route.in_flight, route.pausing)).collect::<Vec<_>>(),
+            )
             && self.routes.iter().map(|route| route.suspended).eq(suspended)
             && self.routes.iter().map(|route| route.queue.len()).eq(queued)
             && self.kinds.iter().map(|kind| kind.held.len()).eq(in_line)
@@ -232,8 +240,4 @@ impl Gate {
             && self.away.len() == awaiting
             && self.in_application.count() == in_flight.iter().map(|(running, _)| running).sum::<usize>()
     }
-}
-
-fn is_running(stage: Stage) -> bool {
-    matches!(stage, Stage::InApplication(_) | Stage::Orphaned(_) | Stage::Suspended | Stage::Returning(_))
 }

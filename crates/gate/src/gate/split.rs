@@ -1,7 +1,7 @@
 //! Services in the gate: what the law of the split is told, and who starts under its caps.
 
 use super::Gate;
-use crate::api::{ServiceParams, ServiceView, Services};
+use crate::api::{PausePlace, ServiceParams, ServiceView, Services};
 use crate::requests::Stage;
 use crate::services::{ServiceGate, ServiceGates};
 use suimon_control::{ServiceInput, ServiceSample};
@@ -41,8 +41,8 @@ impl Gate {
             self.law.set_tries(*route, true);
         }
         self.services = ServiceGates::new(services, &self.meters, now);
-        for (index, route) in self.routes.iter().enumerate() {
-            (0..route.in_flight).for_each(|_| self.services.enters(now, RouteId(index as u32)));
+        for (_, request) in self.requests.iter().filter(|(_, request)| request.stage.has_slot()) {
+            self.services.enters(now, request.route, request.pause_share);
         }
     }
 
@@ -125,7 +125,7 @@ impl Gate {
     /// Holds a request for the pause of its service, if it has one; returns whether it does.
     pub(super) fn pause(&mut self, now: Instant, id: RequestId, route: RouteId) -> bool {
         let Some(service) = self.services.of(route) else { return false };
-        let pause = self.services.declared.services[service.index()].pause;
+        let pause = self.services.pause(service);
         if pause.is_zero() {
             return false;
         }
@@ -206,6 +206,11 @@ impl Gate {
         let Some(law) = &self.services.law else { return vec![] };
         let view = |((id, gate), declared): ((ServiceId, &ServiceGate), &ServiceParams)| {
             let standing = law.standing(id);
+            let declared_pause = self.services.pause(id).as_secs_f64();
+            let in_force = match declared.pauses {
+                PausePlace::Around => gate.credit.pause(standing.service),
+                PausePlace::Inside => gate.credit.ratio_inside().max(declared.pause_ratio) * standing.service,
+            };
             let queued: usize =
                 gate.routes.iter().map(|(route, _)| self.routes[route.index()].queue.len()).sum();
             ServiceView {
@@ -216,7 +221,9 @@ impl Gate {
                 standing,
                 in_flight: gate.credit.in_flight(),
                 waiting: queued + gate.paused.len(),
-                pause_seconds: gate.credit.pause(standing.service) + declared.pause.as_secs_f64(),
+                pauses: declared.pauses,
+                inside_ratio: gate.ratio_reached(),
+                pause_seconds: in_force + declared_pause,
             }
         };
         (0..)

@@ -1,7 +1,9 @@
 //! What the gate promises, whatever happens in whatever order.
 
 use super::*;
-use crate::api::{Adoption, InLine, KindMode, QueueOrder, ServiceParams, Services, SessionEnds, Start};
+use crate::api::{
+    Adoption, InLine, KindMode, PausePlace, QueueOrder, ServiceParams, Services, SessionEnds, Start,
+};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use suimon_control::{
@@ -51,6 +53,7 @@ enum Event {
     Word { pick: usize, word: SessionSignal },
     End { pick: usize, how: u8 },
     Pause { pick: usize, millis: u8 },
+    PausedInside { pick: usize, millis: u8 },
     Resume { pick: usize },
     Leave { pick: usize },
     Adopt { route: u32, limit: u32, cores: u32, off: bool },
@@ -76,6 +79,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => (any::<usize>(), word()).prop_map(|(pick, word)| Event::Word { pick, word }),
         6 => (any::<usize>(), 0u8..4).prop_map(|(pick, how)| Event::End { pick, how }),
         2 => (any::<usize>(), any::<u8>()).prop_map(|(pick, millis)| Event::Pause { pick, millis }),
+        2 => (any::<usize>(), any::<u8>()).prop_map(|(pick, millis)| Event::PausedInside { pick, millis }),
         2 => any::<usize>().prop_map(|pick| Event::Resume { pick }),
         1 => any::<usize>().prop_map(|pick| Event::Leave { pick }),
         1 => (route(), 0u32..4, 1u32..9, any::<bool>())
@@ -150,6 +154,8 @@ fn services(ceiling: bool, pause: u64) -> Services {
             ..ServiceWish::default()
         },
         pause: Duration::from_millis(pause / 100 * 100),
+        pause_ratio: (pause % 100) as f64 / 25.0,
+        pauses: if pause.is_multiple_of(2) { PausePlace::Inside } else { PausePlace::Around },
     };
     let services = vec![of(&[0, 1], ceiling.then_some(0.5)), of(&[2], None)];
     Services { mode: DegradationMode::Slowdown, services }
@@ -276,6 +282,10 @@ impl Shell {
                 let request = self.running[pick % self.running.len()].1.request();
                 self.gate.handle_suspend(self.now, request, Duration::from_millis(u64::from(millis)));
             }
+            Event::PausedInside { pick, millis } if !self.running.is_empty() => {
+                let request = self.running[pick % self.running.len()].1.request();
+                self.gate.handle_paused(request, Duration::from_millis(u64::from(millis)));
+            }
             Event::Resume { pick } if !self.running.is_empty() => {
                 let request = self.running[pick % self.running.len()].1.request();
                 self.gate.handle_resume(self.now, request);
@@ -318,6 +328,7 @@ impl Shell {
             Event::Member { .. }
             | Event::End { .. }
             | Event::Pause { .. }
+            | Event::PausedInside { .. }
             | Event::Resume { .. }
             | Event::Placed { .. }
             | Event::Entering { .. }

@@ -48,9 +48,11 @@ impl Core {
     ) -> Result<Response<ResponseBody>, ClientGone> {
         let AdmittedRequest { admission, open, unknown, ends, is_new } = passed;
         let is_call = self.is_call(&parts, context.class, context.pool);
-        let (slot, session, lease, waited) = match admission {
-            Some(GateAdmission { slot, session, lease, waited, .. }) => (Some(slot), session, lease, waited),
-            None => (None, None, LeaseDue::No, Duration::ZERO),
+        let (slot, session, lease, waited, pause_ratio) = match admission {
+            Some(GateAdmission { slot, session, lease, waited, pause_ratio, .. }) => {
+                (Some(slot), session, lease, waited, pause_ratio)
+            }
+            None => (None, None, LeaseDue::No, Duration::ZERO, 0.0),
         };
         let address = connection.peer().client(&parts.headers);
         let origin = Origin::of(address);
@@ -139,6 +141,9 @@ impl Core {
         if !waited.is_zero() {
             let held = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
             parts.headers.insert(signals::HELD, HeaderValue::from(held));
+        }
+        if let Some((name, ratio)) = signals::pause(pause_ratio) {
+            parts.headers.insert(name, ratio);
         }
 
         yield_to_coalesce_writes().await;

@@ -21,6 +21,7 @@ mod lifecycle;
 mod lost;
 mod malformed;
 mod passage;
+mod pauses;
 mod requests;
 mod sessions;
 mod sites;

@@ -8,7 +8,7 @@ use crate::shape::Shape::{
     Amount, Count, Flag, List, Name, Number, Path, Route, RouteAndQuery, Time, UrlPath, Word, WordOrCount,
 };
 use suimon_control::{RouteLawKind, SessionLawKind};
-use suimon_gate::{DegradationMode, KindMode, QueueOrder, RouteMode};
+use suimon_gate::{DegradationMode, KindMode, PausePlace, QueueOrder, RouteMode};
 use suimon_params::LeaseIssued;
 
 pub(super) const SESSION: Section = Section {
@@ -231,6 +231,18 @@ pub(super) const SERVICE: Section = Section {
             Time(0, MINUTE),
             Is("\"0s\""),
             "For how long every request is held before it goes on, busy or not, in every mode: the fixed pause of the papers, for comparison. What a service needs is found without it.",
+        ),
+        key(
+            "pause_ratio",
+            Number(0.0, suimon_gate::PAUSE_RATIO_MAX),
+            Is("0.0"),
+            "Seconds of pause for each second of work, busy or not, in every mode: with 2.0 a service works a third of the time that it would take.",
+        ),
+        key(
+            "pauses",
+            Word(PausePlace::CHOICES),
+            Is("\"around\""),
+            "Where the pauses are taken that pause_ratio and caps come to. inside needs an application that reads Suimon-Pause and answers with Suimon-Paused, such as one with the Java agent: see docs/degradation.md. What pause holds is always held around.",
         ),
     ],
 };

@@ -186,6 +186,7 @@ impl Player {
                 }
             }
             Event::Resume(request) => _ = self.gate.handle_resume(now, request),
+            Event::Paused(request, paused) => self.gate.handle_paused(request, paused),
         }
         while let Some(output) = self.gate.poll_output() {
             self.answers.fold(&output);

@@ -6,8 +6,8 @@ use super::*;
 use proptest::prelude::*;
 use suimon_control::SessionLawKind;
 use suimon_gate::{
-    Adoption, Amount, Arrival, DegradationMode, Gate, InLine, KindParams, Membership, Output, Params, Permit,
-    Refusal, RouteMode, ServiceParams, ServiceWish, Services, SessionSignal,
+    Adoption, Amount, Arrival, DegradationMode, Gate, InLine, KindParams, Membership, Output, Params,
+    PausePlace, Permit, Refusal, RouteMode, ServiceParams, ServiceWish, Services, SessionSignal,
 };
 use suimon_line::{Command, Lane, Position};
 use suimon_model::{KindId, Limit, Outcome, PoolId, RouteId, SessionId, seconds};
@@ -316,6 +316,8 @@ fn services(mode: usize, split: bool, pause: u64) -> Services {
             ..ServiceWish::default()
         },
         pause: Duration::from_millis(pause),
+        pause_ratio: slowdown,
+        pauses: if split { PausePlace::Inside } else { PausePlace::Around },
     };
     let modes = [DegradationMode::Off, DegradationMode::Slowdown, DegradationMode::Shares];
     Services { mode: modes[mode], services: vec![of(&[0, 1], 1.0), of(&[2], 9.0)] }
@@ -375,6 +377,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         1 => (request(), outcome).prop_map(|(request, outcome)| Event::End(request, outcome)),
         1 => (request(), 0u64..9).prop_map(|(request, nanos)| Event::Suspend(request, Duration::from_nanos(nanos))),
         1 => request().prop_map(Event::Resume),
+        1 => (request(), 0u64..9).prop_map(|(request, nanos)| Event::Paused(request, Duration::from_nanos(nanos))),
         1 => "[a-z]{1,9}".prop_map(|name| Event::Route { is_mixed: false, mode: RouteMode::Fixed(Limit::of(1)), name }),
         1 => (0u32..2, "[a-z]{1,9}").prop_map(|(route, name)| Event::Renewed { route: RouteId(route), mode: RouteMode::Enforce, name }),
         1 => (0u32..2, 0u32..2).prop_map(|(route, other)| Event::LimitOf { route: RouteId(route), other: RouteId(other) }),
@@ -432,6 +435,10 @@ fn recording_of(events: &[(u32, Event)]) -> Vec<u8> {
                 Some(index) => Event::Suspend(tokens[index].request(), client_time),
                 None => continue,
             },
+            Event::Paused(request, paused) => match pick(request, tokens.len()) {
+                Some(index) => Event::Paused(tokens[index].request(), paused),
+                None => continue,
+            },
             Event::Resume(request) => match pick(request, tokens.len()) {
                 Some(index) => Event::Resume(tokens[index].request()),
                 None => continue,
@@ -458,6 +465,7 @@ fn recording_of(events: &[(u32, Event)]) -> Vec<u8> {
             Event::SessionSignal(session, word) => gate.handle_session_signal(now, session, word),
             Event::Suspend(request, client_time) => _ = gate.handle_suspend(now, request, client_time),
             Event::Resume(request) => _ = gate.handle_resume(now, request),
+            Event::Paused(request, paused) => gate.handle_paused(request, paused),
             Event::Renewed { route, mode, name: _ } => gate.renew_route(now, route, mode),
             Event::LimitOf { route, other } => gate.begin_with_limit_of(route, other),
             Event::Adopt(adoption) => gate.adopt(now, &adoption),

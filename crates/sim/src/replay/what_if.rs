@@ -261,6 +261,11 @@ impl<'a> WhatIf<'a> {
                     other.gate.handle_suspend(now, here, client_time);
                 }
             }
+            Event::Paused(request, paused) => {
+                if let Some(here) = other.as_recorded(request) {
+                    other.gate.handle_paused(here, paused);
+                }
+            }
             Event::Resume(request) => {
                 if let Some(here) = other.as_recorded(request) {
                     other.gate.handle_resume(now, here);

@@ -99,7 +99,7 @@ fn scenario(system: System, wish: Option<f64>, scale: f64) -> Result<Scenario> {
         let route = scenario.steps[place][0];
         let alone = Some(scenario.routes[route.index()].cost.cpu);
         let wish = ServiceWish { slowdown, alone, ..ServiceWish::default() };
-        ServiceParams { name: name.into(), routes: vec![route], wish, pause: Duration::ZERO }
+        ServiceParams { name: name.into(), routes: vec![route], wish, ..ServiceParams::default() }
     };
     scenario.gate.services = Services {
         mode: if wish.is_some() { DegradationMode::Slowdown } else { DegradationMode::Off },

@@ -5,6 +5,7 @@ use crate::numbers::rough_time as time;
 use crate::table::Table;
 use std::cmp::Reverse;
 use suimon_admin::{RouteState, ServiceState, State};
+use suimon_gate::PausePlace;
 use suimon_statistics::table::Align::{Left, Right};
 
 /// The busiest routes, and how many there are more.
@@ -61,6 +62,15 @@ pub(super) fn routes(state: &State, names: usize) -> Routes {
     Routes { table: Table::of_numbers(&columns, rows), more }
 }
 
+/// Returns the pause that each request gets, and whether the application takes it.
+fn pause_of(service: &ServiceState) -> String {
+    if service.pause_ms <= 0.0 {
+        return "none".to_owned();
+    }
+    let inside = if service.pauses == PausePlace::Inside.word() { " inside" } else { "" };
+    time(1e-3 * service.pause_ms) + inside
+}
+
 /// Returns each service with its wish, what it has now, and what binds it.
 pub(super) fn services(services: &[ServiceState], names: usize) -> Table {
     let columns = [
@@ -92,7 +102,7 @@ pub(super) fn services(services: &[ServiceState], names: usize) -> Table {
             format!("{:.0} %", 100.0 * service.share),
             rate(service.rate),
             service.cap.map_or_else(|| "none".to_owned(), |cap| format!("{cap:.2}")),
-            if service.pause_ms > 0.0 { time(1e-3 * service.pause_ms) } else { "none".to_owned() },
+            pause_of(service),
             service.in_flight.to_string(),
             service.waiting.to_string(),
             service.binding.replace('_', " "),

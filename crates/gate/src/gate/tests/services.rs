@@ -303,3 +303,127 @@ fn a_law_that_begins_anew_measures_services_from_there() {
     let window = gate.meters[route.index()].since(&begin, at(101.0));
     assert!(window.mean_in_flight() >= 0.0 && (window.seconds - 1.0).abs() < 1e-9, "{window:?}");
 }
+
+/// A service whose pauses are inside, of one route with five slots.
+fn paused_inside(pause_ratio: f64) -> (Gate, RouteId) {
+    let (mut gate, route, _) = fixed(5);
+    let params = ServiceParams { pause_ratio, pauses: PausePlace::Inside, ..service(&[route]) };
+    gate.declare_services(at(0.0), Services { services: vec![params], ..Services::default() });
+    (gate, route)
+}
+
+#[test]
+fn a_request_is_told_the_ratio_of_a_service_that_pauses_inside_and_starts_at_once() {
+    let (mut gate, route) = paused_inside(2.0);
+    for _ in 0..3 {
+        ask(&mut gate, at(0.0), route);
+    }
+    let starts = started(&mut gate);
+    assert_eq!(starts.iter().map(|start| start.pause_ratio).collect::<Vec<_>>(), [2.0; 3]);
+    starts.into_iter().for_each(|start| gate.handle_end(at(1.0), start.permit, Outcome::Completed));
+}
+
+#[test]
+fn what_the_application_says_it_has_paused_is_no_work() {
+    let (mut gate, route) = paused_inside(2.0);
+    for second in 0..9 {
+        let now = at(f64::from(second));
+        ask(&mut gate, now, route);
+        let start = started(&mut gate).pop().unwrap();
+        gate.handle_paused(start.request, seconds(0.6));
+        gate.handle_end(now + seconds(0.9), start.permit, Outcome::Completed);
+    }
+    let reached = gate.service_views()[0].inside_ratio.expect("it was told");
+    assert!((reached - 2.0).abs() < 1e-9, "{reached}");
+    let alone = gate.alone(route).expect("each had a core of its own");
+    assert!((alone - 0.3).abs() < 1e-9, "{alone}");
+}
+
+#[test]
+fn a_cap_is_kept_inside_and_what_is_not_paused_there_is_held_around() {
+    let (mut gate, route) = paused_inside(0.0);
+    gate.services.law = None;
+    gate.services.gates[0].credit.set_cap(at(0.0), Some(0.25));
+    let mut now = at(0.0);
+    let mut passes = |confirms: bool| {
+        ask(&mut gate, now, route);
+        ask(&mut gate, now, route);
+        let first = started(&mut gate);
+        assert_eq!(
+            (first.len(), first[0].pause_ratio),
+            (1, 3.0),
+            "a cap of a quarter is one that works a quarter"
+        );
+        let took = if confirms { seconds(2.0) } else { seconds(0.5) };
+        let ends = now + took;
+        for start in first {
+            if confirms {
+                gate.handle_paused(start.request, seconds(1.5));
+            }
+            gate.handle_end(ends, start.permit, Outcome::Completed);
+        }
+        let mut second = started(&mut gate);
+        let mut began = ends;
+        while second.is_empty() {
+            began = gate.poll_timeout().unwrap();
+            gate.handle_timeout(began);
+            second = started(&mut gate);
+        }
+        // Nothing is owed by what has worked and paused; it ends without leaving anything behind.
+        for start in second {
+            gate.handle_paused(start.request, seconds(0.0));
+            gate.handle_end(began, start.permit, Outcome::Completed);
+        }
+        let held = began.secs_since(ends);
+        now = began + seconds(100.0);
+        held
+    };
+    assert!(passes(true) < 0.01, "its pause is over with it");
+    let held = passes(false);
+    assert!((held - 1.5).abs() < 0.01, "half a second of work, and its pause after it: {held}");
+}
+
+#[test]
+fn a_ratio_is_held_around_by_what_requests_were_seen_to_take() {
+    let (mut gate, route, _) = fixed(5);
+    let params = ServiceParams { pause_ratio: 2.0, ..service(&[route]) };
+    gate.declare_services(at(0.0), Services { services: vec![params], ..Services::default() });
+    let mut now = at(0.0);
+    let mut held = 0.0;
+    for _ in 0..20 {
+        ask(&mut gate, now, route);
+        let mut starts = started(&mut gate);
+        let asked = now;
+        while starts.is_empty() {
+            now = gate.poll_timeout().unwrap();
+            gate.handle_timeout(now);
+            starts = started(&mut gate);
+        }
+        held = now.secs_since(asked);
+        let start = starts.pop().unwrap();
+        assert_eq!(start.pause_ratio.to_bits(), 0, "the application has nothing to do with it");
+        let ends = now + seconds(0.4);
+        while gate.poll_timeout().unwrap() < ends {
+            now = gate.poll_timeout().unwrap();
+            gate.handle_timeout(now);
+        }
+        now = ends;
+        gate.handle_end(now, start.permit, Outcome::Completed);
+    }
+    assert!((held - 0.8).abs() < 0.02, "{held}");
+}
+
+#[test]
+fn services_that_are_replaced_keep_count_of_who_pauses_inside() {
+    let (mut gate, route) = paused_inside(2.0);
+    ask(&mut gate, at(0.0), route);
+    let start = started(&mut gate).pop().unwrap();
+    let other = ServiceParams { name: "other".to_owned(), ..service(&[route]) };
+    gate.declare_services(at(1.0), Services { services: vec![other], ..Services::default() });
+    let (restored, permits) =
+        Gate::restore(gate.params.clone(), &gate.save().unwrap()).expect("its counts are right");
+    assert_eq!((permits.len(), restored.services.gates[0].credit.in_flight()), (1, 1));
+    gate.handle_end(at(2.0), start.permit, Outcome::Completed);
+    assert_eq!(gate.services.gates[0].credit.pausing(), 0);
+    permits.into_iter().for_each(drop);
+}
