@@ -11,6 +11,10 @@ public final class JakartaJob extends HttpServlet {
 
     @Override
     protected void doGet(HttpServletRequest request, HttpServletResponse response) throws IOException {
-        response.getWriter().println(Server.job(String.valueOf(request.getParameter("how"))));
+        String how = String.valueOf(request.getParameter("how"));
+        if (how.equals("early")) {
+            response.flushBuffer();
+        }
+        response.getWriter().println(Server.job(how));
     }
 }

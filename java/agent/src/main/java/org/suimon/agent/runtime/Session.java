@@ -1,12 +1,17 @@
 package org.suimon.agent.runtime;
 
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicReference;
 
 /** The agent while it is attached: what it holds jobs to, and what it knows of threads. */
 public final class Session {
     /** A pause looks as often whether it still should go on. */
     private static final long SLICE = 100_000_000;
+
+    /** Connections that were handed over and that no thread has taken up; of more than that it is not known when. */
+    private static final int HANDED_MAX = 10_000;
 
     /** A thread that may not pause is asked again after this time at first, then twice as late … */
     private static final long ASK_GAP = 5_000_000;
@@ -16,6 +21,9 @@ public final class Session {
     private final Limits limits;
     private final double declared;
     private final boolean pausesVirtualThreads;
+    private final boolean readsHeader;
+    private final boolean tellsSegments;
+    private final Map<Object, Long> handed = new ConcurrentHashMap<>();
     private final LockCheck locks;
     private final MethodCounts[] methods;
     private final ThreadLocal<ThreadState> threads = new ThreadLocal<>() {
@@ -30,17 +38,23 @@ public final class Session {
     /**
      * Returns a session that nobody is in yet.
      *
-     * @param declared the ratio of the configuration; NaN: none
+     * @param declared      the ratio of the configuration; NaN: none
+     * @param readsHeader   whether requests may tell one
+     * @param tellsSegments whether answers tell the segments of jobs
      */
     public Session(
             Limits limits,
             double declared,
+            boolean readsHeader,
+            boolean tellsSegments,
             List<String> neverIn,
             List<String> requestsBeginAt,
             boolean pausesVirtualThreads,
             List<MethodCounts> methods) {
         this.limits = limits;
         this.declared = declared;
+        this.readsHeader = readsHeader;
+        this.tellsSegments = tellsSegments;
         this.pausesVirtualThreads = pausesVirtualThreads;
         this.locks = new LockCheck(neverIn, requestsBeginAt, pausesVirtualThreads);
         this.methods = methods.toArray(new MethodCounts[0]);
@@ -74,6 +88,23 @@ public final class Session {
         toldAll = ratio;
     }
 
+    void handsOver(Object connection) {
+        if (handed.size() < HANDED_MAX) {
+            handed.put(connection, System.nanoTime());
+        }
+    }
+
+    void takesOver(Object connection) {
+        here().takesOver(handed.remove(connection));
+    }
+
+    void serviceBegins(String header, Class<?> api, Object response) {
+        double ratio = header == null || !readsHeader ? Double.NaN : Woven.parse(header);
+        boolean isTold = !Double.isNaN(ratio);
+        boolean answers = api != null && (isTold || tellsSegments);
+        here().serviceBegins(ratio, answers ? new Answer(api, response, isTold, tellsSegments) : null);
+    }
+
     void begin(int method) {
         if (firstJob.getPlain() != null) {
             firstJob();
@@ -101,7 +132,7 @@ public final class Session {
         }
     }
 
-    void end(int method) {
+    void end(int method) throws ReflectiveOperationException {
         ThreadState here = here();
         if (here.depth() == 0) {
             return;
@@ -115,6 +146,7 @@ public final class Session {
         } else if (isJobsEnd) {
             here.debt.work(now, ratio(here));
         }
+        long jobPaused = here.pausedInJob();
         long took = here.leaves(now);
         if (took >= 0) {
             counts.called(took);
@@ -122,6 +154,7 @@ public final class Session {
         if (isJobsEnd) {
             here.debt.end();
             counts.forgiven(here.debt.takeForgiven());
+            here.answers(jobPaused, took);
         }
     }
 

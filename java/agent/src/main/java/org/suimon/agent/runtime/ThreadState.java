@@ -26,9 +26,17 @@ final class ThreadState {
     private long[] pausedBefore;
     private int requests;
     private long requestAt;
+    /** When what this thread works on was handed to the server's threads, until a request has it. */
+    private long handedAt;
+    private boolean isHanded;
     private boolean isAccepted;
+    /** The time from there to the last job; -1: it is not known. */
+    private long accept = -1;
     private int services;
     private double toldBefore = Double.NaN;
+    /** Where the request of the servlet is told of pauses; null: it did not ask for any. */
+    private Answer answer;
+    private long pausedBeforeService;
 
     ThreadState(Limits limits) {
         debt = new Debt(limits);
@@ -56,10 +64,17 @@ final class ThreadState {
         return depth < DEPTH_MAX ? now - beganAt[depth] - (paused - pausedBefore[depth]) : -1;
     }
 
+    /** Takes note of when what it begins to work on was handed over; null: it is not known. */
+    void takesOver(Long at) {
+        isHanded = at != null;
+        handedAt = isHanded ? at : 0;
+    }
+
     void requestBegins(long now) {
         if (requests++ == 0) {
             held.requestBegins();
-            requestAt = now;
+            requestAt = isHanded ? handedAt : now;
+            isHanded = false;
             isAccepted = false;
         }
     }
@@ -76,16 +91,16 @@ final class ThreadState {
 
     /** Returns the time since the request's beginning, for its first job; -1 for any other. */
     long takeAccept(long now) {
-        if (requests == 0 || isAccepted) {
-            return -1;
-        }
+        accept = requests == 0 || isAccepted ? -1 : now - requestAt;
         isAccepted = true;
-        return now - requestAt;
+        return accept;
     }
 
-    void serviceBegins(double ratio) {
+    void serviceBegins(double ratio, Answer of) {
         if (services++ == 0) {
             toldBefore = told;
+            answer = of;
+            pausedBeforeService = paused;
             if (!Double.isNaN(ratio)) {
                 told = ratio;
             }
@@ -95,6 +110,20 @@ final class ThreadState {
     void serviceEnds() {
         if (services > 0 && --services == 0) {
             told = toldBefore;
+            answer = null;
         }
+    }
+
+    /** Says in the answer how long the jobs of the request have paused so far, and the segments of the first one. */
+    void answers(long jobPaused, long job) throws ReflectiveOperationException {
+        if (answer != null) {
+            answer.paused(paused - pausedBeforeService);
+            answer.segments(accept, job, jobPaused);
+        }
+    }
+
+    /** Returns how long the job that began at the outside has paused. */
+    long pausedInJob() {
+        return paused - pausedBefore[0];
     }
 }

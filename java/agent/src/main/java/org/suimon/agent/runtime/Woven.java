@@ -70,6 +70,30 @@ public final class Woven {
         }
     }
 
+    /** A server found that a connection has something to read, and hands this to its threads. */
+    public static void handsOver(Object connection) {
+        Session now = session;
+        if (now != null) {
+            try {
+                now.handsOver(connection);
+            } catch (Throwable fault) {
+                failed(fault);
+            }
+        }
+    }
+
+    /** A thread of the server begins with what was handed over. */
+    public static void takesOver(Object connection) {
+        Session now = session;
+        if (now != null) {
+            try {
+                now.takesOver(connection);
+            } catch (Throwable fault) {
+                failed(fault);
+            }
+        }
+    }
+
     /** A server hands a request to the application. */
     public static void requestBegins() {
         Session now = session;
@@ -94,12 +118,12 @@ public final class Woven {
         }
     }
 
-    /** A servlet begins; the request says this in its header, or nothing. */
-    public static void serviceBegins(String header) {
+    /** A servlet begins; the request says this in its header, or nothing. {@code response} has the methods of {@code api}. */
+    public static void serviceBegins(String header, Class<?> api, Object response) {
         Session now = session;
         if (now != null) {
             try {
-                now.here().serviceBegins(header == null ? Double.NaN : parse(header));
+                now.serviceBegins(header, api, response);
             } catch (Throwable fault) {
                 failed(fault);
             }

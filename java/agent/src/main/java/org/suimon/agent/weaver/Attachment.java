@@ -57,7 +57,7 @@ public final class Attachment implements BiFunction<String, Instrumentation, Obj
     private void begin(Options options) throws UnmodifiableClassException {
         classes = new ClassWeaver(options);
         weaver = new Weaver(classes);
-        session = new Session(options.limits(), options.ratio(), options.neverIn(), options.requestsBeginAt(),
+        session = new Session(options.limits(), options.ratio(), options.header(), options.timings(), options.neverIn(), options.requestsBeginAt(),
                 options.virtualThreads(), classes.counts());
         Woven.attach(session);
         // All that a lock will call is loaded and has run once before any lock calls it.
@@ -78,7 +78,7 @@ public final class Attachment implements BiFunction<String, Instrumentation, Obj
         }
         // Not before the application runs: the platform's beans begin its logging, which it may want to set up first.
         session.onFirstJob(this::show);
-        Woven.activate(session, Double.isNaN(options.ratio()) && !options.header());
+        Woven.activate(session, Double.isNaN(options.ratio()) && !options.header() && !options.timings());
     }
 
     private synchronized void show() {

@@ -18,6 +18,8 @@ final class ClassWeaver {
     /** The header by which a request tells a ratio; the gateway takes it from clients. */
     static final String HEADER = "Suimon-Pause";
     static final String OWNER = "java/util/concurrent/locks/AbstractOwnableSynchronizer";
+    /** What Tomcat's poller hands to its threads: a connection with something to read. */
+    static final String HANDED = "org/apache/tomcat/util/net/SocketProcessorBase";
 
     /** Older class files have no frames, and may have subroutines. */
     private static final int VERSION_LEAST = Opcodes.V1_6;
@@ -38,7 +40,7 @@ final class ClassWeaver {
 
     private final Map<String, List<Target>> declared = new LinkedHashMap<>();
     private final Map<String, Set<String>> requests = new LinkedHashMap<>();
-    private final boolean readsHeader;
+    private final boolean weavesServlets;
     private final List<MethodCounts> counts = new ArrayList<>();
 
     ClassWeaver(Options options) {
@@ -52,7 +54,7 @@ final class ClassWeaver {
             int dot = name.lastIndexOf('.');
             requests.computeIfAbsent(internal(name.substring(0, dot)), none -> new TreeSet<>()).add(name.substring(dot + 1));
         }
-        readsHeader = options.header();
+        weavesServlets = options.header() || options.timings();
     }
 
     /** Returns the counts of all declared methods, by their number. */
@@ -62,7 +64,7 @@ final class ClassWeaver {
 
     /** Returns whether something is to be woven into the class of this internal name. */
     boolean wants(String name) {
-        return name.equals(OWNER) || declared.containsKey(name) || requests.containsKey(name) || apiOf(name) != null;
+        return name.equals(OWNER) || name.equals(HANDED) || declared.containsKey(name) || requests.containsKey(name) || apiOf(name) != null;
     }
 
     /** Returns the names of methods declared of this class. */
@@ -95,6 +97,10 @@ final class ClassWeaver {
             woven.add(-1);
             return MethodWeaver.ofOwner(made);
         }
+        if (name.equals(HANDED) && (method.equals("reset") || method.equals("run") && descriptor.equals("()V"))) {
+            woven.add(-1);
+            made = MethodWeaver.ofHanded(made, method.equals("reset") ? "handsOver" : "takesOver");
+        }
         String api = apiOf(name);
         if (api != null && method.equals("service")
                 && descriptor.equals("(L" + api + "/ServletRequest;L" + api + "/ServletResponse;)V")) {
@@ -121,7 +127,7 @@ final class ClassWeaver {
 
     private String apiOf(String name) {
         for (String api : APIS) {
-            if (readsHeader && name.length() == api.length() + 17 && name.startsWith(api) && name.endsWith("/http/HttpServlet")) {
+            if (weavesServlets && name.length() == api.length() + 17 && name.startsWith(api) && name.endsWith("/http/HttpServlet")) {
                 return api;
             }
         }

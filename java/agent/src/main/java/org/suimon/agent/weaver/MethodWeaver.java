@@ -5,6 +5,7 @@ import java.util.Set;
 import org.objectweb.asm.Label;
 import org.objectweb.asm.MethodVisitor;
 import org.objectweb.asm.Opcodes;
+import org.objectweb.asm.Type;
 import org.suimon.agent.runtime.MethodCounts;
 
 /**
@@ -45,6 +46,18 @@ abstract class MethodWeaver extends MethodVisitor {
                 visitVarInsn(Opcodes.ALOAD, 0);
                 visitVarInsn(Opcodes.ALOAD, 1);
                 visitMethodInsn(Opcodes.INVOKESTATIC, WOVEN, "owner", "(Ljava/lang/Object;Ljava/lang/Thread;)V", false);
+            }
+        };
+    }
+
+    /** A call where a method of what a server hands to its threads begins. */
+    static MethodVisitor ofHanded(MethodVisitor next, String name) {
+        return new MethodVisitor(Opcodes.ASM9, next) {
+            @Override
+            public void visitCode() {
+                super.visitCode();
+                visitVarInsn(Opcodes.ALOAD, 0);
+                visitMethodInsn(Opcodes.INVOKESTATIC, WOVEN, name, "(Ljava/lang/Object;)V", false);
             }
         };
     }
@@ -177,16 +190,19 @@ abstract class MethodWeaver extends MethodVisitor {
             this.header = header;
         }
 
-        /** {@code request instanceof HttpServletRequest it ? it.getHeader(header) : null}; null if that throws. */
+        /**
+         * {@code request instanceof HttpServletRequest it ? it.getHeader(header) : null}, and the type by whose
+         * methods the response is told of pauses; null, both, if that throws.
+         */
         @Override
         void begins() {
             String request = api + "/http/HttpServletRequest";
             Object[] locals = {api + "/http/HttpServlet", api + "/ServletRequest", api + "/ServletResponse"};
             Label from = new Label();
-            Label none = new Label();
             Label thrown = new Label();
+            Label none = new Label();
             Label have = new Label();
-            super.visitTryCatchBlock(from, none, thrown, "java/lang/Throwable");
+            super.visitTryCatchBlock(from, thrown, thrown, "java/lang/Throwable");
             super.visitLabel(from);
             super.visitVarInsn(Opcodes.ALOAD, 1);
             super.visitTypeInsn(Opcodes.INSTANCEOF, request);
@@ -195,18 +211,19 @@ abstract class MethodWeaver extends MethodVisitor {
             super.visitTypeInsn(Opcodes.CHECKCAST, request);
             super.visitLdcInsn(header);
             super.visitMethodInsn(Opcodes.INVOKEINTERFACE, request, "getHeader", "(Ljava/lang/String;)Ljava/lang/String;", true);
-            super.visitJumpInsn(Opcodes.GOTO, have);
-            super.visitLabel(none);
-            super.visitFrame(Opcodes.F_FULL, 3, locals, 0, new Object[0]);
-            super.visitInsn(Opcodes.ACONST_NULL);
+            super.visitLdcInsn(Type.getObjectType(api + "/http/HttpServletResponse"));
             super.visitJumpInsn(Opcodes.GOTO, have);
             super.visitLabel(thrown);
             super.visitFrame(Opcodes.F_FULL, 3, locals, 1, new Object[] {"java/lang/Throwable"});
             super.visitInsn(Opcodes.POP);
+            super.visitLabel(none);
+            super.visitFrame(Opcodes.F_FULL, 3, locals, 0, new Object[0]);
+            super.visitInsn(Opcodes.ACONST_NULL);
             super.visitInsn(Opcodes.ACONST_NULL);
             super.visitLabel(have);
-            super.visitFrame(Opcodes.F_FULL, 3, locals, 1, new Object[] {"java/lang/String"});
-            call("serviceBegins", "(Ljava/lang/String;)V");
+            super.visitFrame(Opcodes.F_FULL, 3, locals, 2, new Object[] {"java/lang/String", "java/lang/Class"});
+            super.visitVarInsn(Opcodes.ALOAD, 2);
+            call("serviceBegins", "(Ljava/lang/String;Ljava/lang/Class;Ljava/lang/Object;)V");
         }
     }
 }

@@ -22,6 +22,7 @@ import org.suimon.agent.runtime.MethodCounts;
  * @param methods         points by {@code class.method}: bits of {@link MethodCounts}
  * @param ratio           seconds of pause for each of work; NaN: idle until a ratio is told
  * @param header          whether requests may tell one
+ * @param timings         whether answers tell the segments of jobs
  * @param neverIn         methods during which nothing pauses
  * @param requestsBeginAt methods in which a server hands a request to the application
  * @param virtualThreads  whether virtual threads pause, of which nobody knows the monitors
@@ -31,6 +32,7 @@ public record Options(
         Map<String, Integer> methods,
         double ratio,
         boolean header,
+        boolean timings,
         List<String> neverIn,
         List<String> requestsBeginAt,
         boolean virtualThreads,
@@ -41,7 +43,7 @@ public record Options(
     /** Bytes of a file of options. */
     static final int FILE_MAX = 64 * 1024;
 
-    private static final String KEYS = "methods, ratio, header, never_in, requests_begin_at, virtual_threads, pause_least, "
+    private static final String KEYS = "methods, ratio, header, timings, never_in, requests_begin_at, virtual_threads, pause_least, "
             + "pause_max, pause_total_max";
     private static final String NAME = "[^\\s.;\\[/<>@:,*\"]+";
     private static final Pattern METHOD = Pattern.compile("((?:" + NAME + "\\.)+" + NAME + ")@(entry|loop|exit)");
@@ -111,6 +113,7 @@ public record Options(
             Map<String, Integer> methods = methods();
             double ratio = ratio();
             boolean header = flag("header");
+            boolean timings = flag("timings");
             List<String> neverIn = patterns("never_in", STARRED, "class.method, or a beginning of that and *", List.of());
             List<String> begin = patterns("requests_begin_at", PLAIN, "class.method",
                     List.of("org.apache.catalina.connector.CoyoteAdapter.service",
@@ -129,7 +132,7 @@ public record Options(
             if (!faults.isEmpty()) {
                 throw new FaultsException(faults);
             }
-            return new Options(methods, ratio, header, neverIn, begin, virtual, new Limits(least, most, total));
+            return new Options(methods, ratio, header, timings, neverIn, begin, virtual, new Limits(least, most, total));
         }
 
         private Map<String, Integer> methods() {

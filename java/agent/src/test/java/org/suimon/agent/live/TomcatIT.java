@@ -1,6 +1,7 @@
 package org.suimon.agent.live;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.File;
@@ -12,6 +13,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.io.TempDir;
@@ -21,7 +23,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 
 /** Real Tomcats, one of each servlet API, that are told how long to pause by requests. */
 class TomcatIT {
-    private static final String OPTIONS = "methods=org.suimon.woven.Work.run@loop;header=true";
+    private static final String OPTIONS = "methods=org.suimon.woven.Work.run@loop;header=true;timings=true";
 
     @TempDir
     Path folder;
@@ -37,13 +39,52 @@ class TomcatIT {
     }
 
     private double get(int port, String how, String... headers) throws Exception {
+        return words(ask(port, how, headers))[0];
+    }
+
+    private HttpResponse<String> ask(int port, String how, String... headers) throws Exception {
         HttpRequest.Builder request = HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + port + "/job?how=" + how));
         if (headers.length > 0) {
             request.headers(headers);
         }
         HttpResponse<String> response = client.send(request.build(), HttpResponse.BodyHandlers.ofString());
         assertEquals(200, response.statusCode(), response.body());
-        return Double.parseDouble(response.body().strip());
+        return response;
+    }
+
+    private static double[] words(HttpResponse<String> answer) {
+        return Arrays.stream(answer.body().strip().split(" ")).mapToDouble(Double::parseDouble).toArray();
+    }
+
+    /** To whom told a ratio an answer says for how long the job paused, as the job itself saw it. */
+    private void answersWhatWasPaused(int port) throws Exception {
+        HttpResponse<String> told = ask(port, "plain", "Suimon-Pause", "2");
+        double paused = Double.parseDouble(told.headers().firstValue("Suimon-Paused").orElseThrow());
+        assertEquals(words(told)[1], paused, 0.05 + 0.1 * paused);
+        HttpResponse<String> notAtAll = ask(port, "plain", "Suimon-Pause", "0");
+        assertEquals("0.000", notAtAll.headers().firstValue("Suimon-Paused").orElseThrow());
+        assertFalse(ask(port, "plain").headers().firstValue("Suimon-Paused").isPresent(), "nobody asked");
+        assertFalse(ask(port, "told").headers().firstValue("Suimon-Paused").isPresent(), "nobody asked");
+        assertFalse(ask(port, "early", "Suimon-Pause", "2").headers().firstValue("Suimon-Paused").isPresent(), "it was on its way");
+    }
+
+    /** The segments of {@code suimon profile}: the server has one thread, so of two requests one waits for it. */
+    private void answersTellTheSegments(int port) throws Exception {
+        HttpRequest request = HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + port + "/job?how=plain"))
+                .headers("Suimon-Pause", "1").build();
+        List<CompletableFuture<HttpResponse<String>>> both = List.of(
+                client.sendAsync(request, HttpResponse.BodyHandlers.ofString()),
+                client.sendAsync(request, HttpResponse.BodyHandlers.ofString()));
+        double longest = 0;
+        for (CompletableFuture<HttpResponse<String>> one : both) {
+            String told = one.get().headers().firstValue("Server-Timing").orElseThrow();
+            assertTrue(told.matches("accept;dur=[0-9.]+, job;dur=[0-9.]+, pause;dur=[0-9.]+"), told);
+            double[] millis = Arrays.stream(told.split("[^0-9.]+")).filter(word -> !word.isEmpty()).mapToDouble(Double::parseDouble).toArray();
+            assertTrue(millis[1] >= 200, "a fifth of a second of work: " + told);
+            assertEquals(words(one.get())[1] * 1e3, millis[2], 50 + 0.1 * millis[2], told);
+            longest = Math.max(longest, millis[0]);
+        }
+        assertTrue(longest > 200, "as long as the other one's job: " + longest);
     }
 
     /** As in {@link Jvm#comesTo}. */
@@ -67,6 +108,8 @@ class TomcatIT {
             get(port, "plain", "Suimon-Pause", "1");
             comesTo(2, port, "plain", "Suimon-Pause", "2");
             comesTo(0.5, port, "plain", "suimon-pause", "0.5");
+            answersTellTheSegments(port);
+            answersWhatWasPaused(port);
             assertTrue(get(port, "plain") < 0.4, "told nothing");
             comesTo(1, port, "told");
             assertTrue(get(port, "plain") < 0.4, "and not the next request");
@@ -78,7 +121,7 @@ class TomcatIT {
             String status = Jvm.command(home, "status", jvm.pid());
             assertTrue(status.contains("accept ") && !status.contains("accept 0.000000"), status);
             assertTrue(status.contains("lock=1") && status.contains("monitor=1"), status);
-            assertEquals("0 detached: 3 classes are as before", Jvm.command(home, "detach", jvm.pid()));
+            assertEquals("0 detached: 4 classes are as before", Jvm.command(home, "detach", jvm.pid()));
             assertTrue(get(port, "plain", "Suimon-Pause", "2") < 0.4);
         }
     }

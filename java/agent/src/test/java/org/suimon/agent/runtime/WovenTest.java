@@ -28,7 +28,7 @@ class WovenTest {
         Woven.begin(0);
         Woven.loop(0);
         Woven.end(0);
-        Woven.serviceBegins("2");
+        Woven.serviceBegins("2", null, null);
         Woven.serviceEnds();
     }
 

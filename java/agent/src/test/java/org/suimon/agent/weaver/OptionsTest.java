@@ -82,7 +82,7 @@ class OptionsTest {
                 pause_least = 2s: must be a time from 1ms to 1s, such as "20ms"
                 pause_max = 99h: must be a time from 1ms to 1m, such as "20ms"
                 pause_total_max = : must be a time from 1ms to 10m, such as "20ms"
-                colour: no such key; there are methods, ratio, header, never_in, requests_begin_at, virtual_threads, pause_least, \
+                colour: no such key; there are methods, ratio, header, timings, never_in, requests_begin_at, virtual_threads, pause_least, \
                 pause_max, pause_total_max""",
                 faults("methods=Job.run,java.lang.String.length@exit;ratio=-1;header=ja;never_in=*;requests_begin_at=a.b.*;"
                         + "pause_least=2s;pause_max=99h;pause_total_max=;colour=red"));
