@@ -6,26 +6,34 @@ import java.lang.management.MonitorInfo;
 import java.lang.management.ThreadInfo;
 import java.lang.management.ThreadMXBean;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
  * Says whether the current thread may pause, which it may not while it holds a lock of the
  * application.
  *
- * <p>Monitors: the JVM is asked, which stops all threads for an instant. So it is asked only when a
- * pause is due, and in all for a twentieth of the time at most. Locks of {@code java.util.concurrent}:
+ * <p>Monitors: the JVM is asked, which stops all threads for an instant, and where many threads want
+ * few processors the answer is long in coming. So it is asked only when a pause is due, in all for a
+ * twentieth of the time at most, and for some time not again of threads at the same {@link Path}. Locks of {@code java.util.concurrent}:
  * {@link HeldLocks}; only for threads that were there before the agent the JVM is asked, once, as it
  * walks the heap for that.
  */
 final class LockCheck {
-    /** Time between two questions ÷ what one takes. */
+    /** Time between two questions ÷ what one costs. */
     private static final long GAP = 20;
-    /** What one takes until that is known, in nanoseconds. */
+    /** What one takes at least, in nanoseconds: with many threads it costs each of them a change of the processor, too. */
     private static final long TAKES = 100_000;
-    /** What one takes is the least of those before, which grows by a quarter with each: one alone says little. */
+    /** What one is taken to cost changes by a quarter with each: one alone says little. */
     private static final double GROWS = 1.25;
     /** The same for walks through the heap, which are rare. */
     private static final long WALK_TAKES = 10_000_000;
+
+    /** Paths that are known; more are forgotten all at once. */
+    private static final int PATHS_MAX = 1024;
+    /** What was found at a path holds for so long, in nanoseconds: another agent may change its code. */
+    private static final long HOLDS_FOR = 10_000_000_000L;
 
     /** The virtual threads' class; null before Java 19. */
     private static final Class<?> VIRTUAL = virtual();
@@ -37,6 +45,8 @@ final class LockCheck {
     /** Threads with ids up to this one were there before locks were watched. */
     private volatile long oldIds = Long.MAX_VALUE;
     private final Turn asks = new Turn(TAKES);
+    /** Paths at which a thread held nothing, and when it was asked. */
+    private final Map<Path, Long> free = new ConcurrentHashMap<>();
     private final Turn walks = new Turn(WALK_TAKES);
 
     LockCheck(List<String> neverIn, List<String> requestsBeginAt, boolean pausesVirtualThreads) {
@@ -69,20 +79,35 @@ final class LockCheck {
         if (!isKnown) {
             return walk(thread, state, began);
         }
+        Path path = Path.here(requestsBeginAt);
+        if (isFree(path, began)) {
+            return Verdict.FREE;
+        }
         if (!asks.begin(began)) {
             return Verdict.TOO_SOON;
         }
-        ThreadInfo info = info(thread, false);
-        asks.end(began, System.nanoTime());
-        return info == null ? Verdict.UNKNOWN : monitors(info);
+        ThreadInfo info = info(thread, asks, false);
+        Verdict verdict = info == null ? Verdict.UNKNOWN : monitors(info);
+        if (verdict == Verdict.FREE && path != null) {
+            if (free.size() >= PATHS_MAX) {
+                free.clear();
+            }
+            free.put(path, began);
+        }
+        return verdict;
+    }
+
+    /** Returns whether a thread at this path held nothing a while ago. */
+    private boolean isFree(Path path, long now) {
+        Long asked = path == null ? null : free.get(path);
+        return asked != null && now - asked < HOLDS_FOR;
     }
 
     private Verdict walk(Thread thread, ThreadState state, long began) {
         if (!walks.begin(began)) {
             return Verdict.TOO_SOON;
         }
-        ThreadInfo info = info(thread, true);
-        walks.end(began, System.nanoTime());
+        ThreadInfo info = info(thread, walks, true);
         if (info == null) {
             return Verdict.UNKNOWN;
         }
@@ -95,20 +120,27 @@ final class LockCheck {
         return monitors(info);
     }
 
-    private ThreadInfo info(Thread thread, boolean withSynchronizers) {
-        return jvm.getThreadInfo(new long[] {idOf(thread)}, true, withSynchronizers)[0];
+    private ThreadInfo info(Thread thread, Turn turn, boolean withSynchronizers) {
+        long delayed = RunDelay.now();
+        long began = System.nanoTime();
+        ThreadInfo info = jvm.getThreadInfo(new long[] {idOf(thread)}, true, withSynchronizers)[0];
+        long ended = System.nanoTime();
+        // Until the two have the processor again others have it: that stops nobody.
+        turn.end(ended, ended - began - (RunDelay.now() - delayed));
+        return info;
     }
 
-    /** Lets one thread ask at a time, and the next one only after a while. */
+    /** Lets one thread ask at a time, as the JVM answers one at a time, and the next one only after a while. */
     static final class Turn {
         private static final long LOST = 1_000_000_000L;
 
         private final AtomicLong mayAt = new AtomicLong(Long.MIN_VALUE);
-        // Written by whoever has the turn.
+        private final long least;
         private volatile long takes;
 
-        Turn(long takes) {
-            this.takes = takes;
+        Turn(long least) {
+            this.least = least;
+            this.takes = least;
         }
 
         boolean begin(long now) {
@@ -116,8 +148,8 @@ final class LockCheck {
             return (at == Long.MIN_VALUE || now - at >= 0) && mayAt.compareAndSet(at, now + LOST);
         }
 
-        void end(long began, long now) {
-            takes = Math.min((long) (takes * GROWS), Math.max(now - began, 1_000));
+        void end(long now, long took) {
+            takes = Math.max(Math.min(Math.max(took, (long) (takes / GROWS)), (long) (takes * GROWS)), least);
             mayAt.set(now + GAP * takes);
         }
     }
@@ -158,8 +190,12 @@ final class LockCheck {
 
     /** A pattern is {@code class.method}; a star at its end stands for anything. */
     private static boolean isOneOf(List<String> patterns, StackTraceElement frame) {
+        return isOneOf(patterns, frame.getClassName(), frame.getMethodName());
+    }
+
+    static boolean isOneOf(List<String> patterns, String className, String methodName) {
         for (String pattern : patterns) {
-            if (isMatch(pattern, frame.getClassName(), frame.getMethodName())) {
+            if (isMatch(pattern, className, methodName)) {
                 return true;
             }
         }

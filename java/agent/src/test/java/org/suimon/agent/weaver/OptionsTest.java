@@ -65,13 +65,13 @@ class OptionsTest {
         for (String nothing : new String[] {"", " ", ";", "methods="}) {
             Options options = Options.read(nothing);
             assertTrue(options.methods().isEmpty() && Double.isNaN(options.ratio()) && !options.header());
-            assertEquals(new Limits(10 * MS, 1_000 * MS, 10_000 * MS), options.limits());
+            assertEquals(new Limits(10 * MS, 5_000 * MS, 10_000 * MS), options.limits());
         }
         assertTrue(file("").methods().isEmpty());
     }
 
     @Test
-    void allFaultsAreToldTogetherWithWhatIsAllowed() {
+    void allFaultsAreToldTogetherWithWhatIsAllowed() throws Exception {
         assertEquals("""
                 methods = Job.run: must be class.method@entry, @loop or @exit
                 methods = java.lang.String.length@exit: must be the application's, not the JDK's or the agent's
@@ -87,6 +87,7 @@ class OptionsTest {
                 faults("methods=Job.run,java.lang.String.length@exit;ratio=-1;header=ja;never_in=*;requests_begin_at=a.b.*;"
                         + "pause_least=2s;pause_max=99h;pause_total_max=;colour=red"));
         assertEquals("pause_least = 50ms: must not exceed pause_max (20ms)", faults("pause_least=50ms;pause_max=20ms"));
+        assertEquals(new Limits(10 * MS, 2_000 * MS, 2_000 * MS), Options.read("pause_total_max=2s").limits());
         assertEquals("pause_max = 2000ms: must not exceed pause_total_max (1000ms)", faults("pause_max=2s;pause_total_max=1s"));
     }
 
