@@ -18,6 +18,9 @@ public final class Session {
     /** … and after this at the latest. */
     private static final long ASK_GAP_MAX = 40_000_000;
 
+    /** Some JVMs are built without a flight recorder. */
+    private static final boolean HAS_RECORDER = ModuleLayer.boot().findModule("jdk.jfr").isPresent();
+
     private final Limits limits;
     private final double declared;
     private final boolean pausesVirtualThreads;
@@ -194,10 +197,19 @@ public final class Session {
         here.askGap = 0;
         here.putOff = null;
         long until = now + due;
-        long ended = pause(until);
+        long ended = HAS_RECORDER ? recorded(until, counts.name(), here) : pause(until);
         here.debt.paused(now, ended);
         here.paused += ended - now;
         counts.paused(ended - now);
+        return ended;
+    }
+
+    /** Pauses, and tells the flight recorder, if it records; else that costs some nanoseconds. */
+    private long recorded(long until, String job, ThreadState here) {
+        PauseEvent event = new PauseEvent(job, ratio(here));
+        event.begin();
+        long ended = pause(until);
+        event.commit();
         return ended;
     }
 
