@@ -30,6 +30,8 @@
 //! - [`workers_papers`]: `workers-papers`, how many resident workers are best, simulated.
 //! - [`degradation_tomcat`]: `degradation-tomcat`, the papers' jobs on a real Tomcat under wishes,
 //!   pauses and other gateways.
+//! - [`pauses_inside`]: `pauses-inside`, declared ratios of pause and work around the heavy job and
+//!   inside it.
 //! - [`sqs`]: `sqs`, the figures of the paper, simulated at full size and measured on a real shop.
 //! - [`workers_real`]: `workers-real`, how many resident workers PHP and Python need, and what
 //!   servers make of it that choose the number.
@@ -86,6 +88,7 @@ mod nodes_and_line;
 mod observe;
 mod overload;
 mod parallel;
+mod pauses_inside;
 mod proxy_cost;
 mod recovery;
 mod sharing_live;
@@ -170,6 +173,8 @@ enum Experiment {
     NodesAndLine(nodes_and_line::Options),
     #[command(name = "workers-papers")]
     WorkersPapers(workers_papers::Options),
+    #[command(name = "pauses-inside")]
+    PausesInside(pauses_inside::Options),
     #[command(name = "degradation-tomcat")]
     DegradationTomcat(degradation_tomcat::Options),
     #[command(name = "laws")]
@@ -238,6 +243,7 @@ fn main() -> ExitCode {
         Experiment::SharingSimulated(options) => sharing_simulated::run_it(&options),
         Experiment::NodesAndLine(options) => nodes_and_line::run_it(&options),
         Experiment::WorkersPapers(options) => workers_papers::run(&options),
+        Experiment::PausesInside(options) => pauses_inside::run(&options),
         Experiment::DegradationTomcat(options) => degradation_tomcat::run(&options),
         Experiment::Laws(options) => laws::run(&options),
         Experiment::AnySite(options) => any_site::run(&options),

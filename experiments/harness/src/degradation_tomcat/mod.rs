@@ -30,11 +30,11 @@ use setups::{LEARNED, Setup};
 use yardstick::Yardstick;
 
 const NAME: &str = "degradation-tomcat";
-const LIGHT: &str = "/jobs/light";
-const HEAVY: &str = "/jobs/heavy";
+pub(crate) const LIGHT: &str = "/jobs/light";
+pub(crate) const HEAVY: &str = "/jobs/heavy";
 /// Clients that ask again as soon as they are answered, of each service.
-const LIGHT_CLIENTS: u32 = 30;
-const HEAVY_CLIENTS: u32 = 20;
+pub(crate) const LIGHT_CLIENTS: u32 = 30;
+pub(crate) const HEAVY_CLIENTS: u32 = 20;
 /// Seconds for which one client asks for each job before each measurement, straight to the
 /// application.
 const ALONE_S: u32 = 5;
@@ -168,16 +168,16 @@ struct Cell {
 
 /// One of the two services in a cell.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
-struct Side {
-    per_s: f64,
-    mean_s: f64,
-    p50_s: f64,
-    p99_s: f64,
-    errors: u64,
+pub(crate) struct Side {
+    pub(crate) per_s: f64,
+    pub(crate) mean_s: f64,
+    pub(crate) p50_s: f64,
+    pub(crate) p99_s: f64,
+    pub(crate) errors: u64,
 }
 
 impl Side {
-    fn of(report: Option<&ServiceReport>) -> Self {
+    pub(crate) fn of(report: Option<&ServiceReport>) -> Self {
         report.map_or_else(Side::default, |service| Side {
             per_s: service.per_second,
             mean_s: service.response.mean_s,
@@ -300,7 +300,12 @@ fn cost_for(common: &Common, lasts: Duration) -> Result<Vec<f64>> {
 }
 
 /// Opens the application in a folder of its own.
-fn open(common: &Common, folder: &Path, heavy_size: u32, work: &mut Option<Work>) -> Result<OpenShop> {
+pub(crate) fn open(
+    common: &Common,
+    folder: &Path,
+    heavy_size: u32,
+    work: &mut Option<Work>,
+) -> Result<OpenShop> {
     let options =
         ShopOptions { scale: 4.0, heap_mb: 512, threads: 200, jar: None, fibonacci: FIBONACCI, heavy_size };
     let shop = Shop {
@@ -383,7 +388,7 @@ fn learn(common: &Common, shop: &OpenShop) -> Result<PathBuf> {
 /// The number that the light job computes, and bytes of the heavy job's XML file: so much work that
 /// the load's core is mostly idle, and so little that some ten heavy jobs are done in ten seconds.
 const FIBONACCI: u32 = 30;
-const HEAVY_SIZE: u32 = 400_000;
+pub(crate) const HEAVY_SIZE: u32 = 400_000;
 
 fn cell(
     common: &Common,
@@ -431,18 +436,18 @@ fn cell(
 }
 
 /// A load as `suimon profile` makes it.
-struct Load {
-    light: String,
-    heavy: String,
+pub(crate) struct Load {
+    pub(crate) light: String,
+    pub(crate) heavy: String,
     /// Point by point; none: each job by itself.
-    heavy_clients: Vec<u32>,
-    settle_s: u64,
-    seconds: u32,
+    pub(crate) heavy_clients: Vec<u32>,
+    pub(crate) settle_s: u64,
+    pub(crate) seconds: u32,
 }
 
 impl Load {
     /// Plays it; `look` is called a few times a second with the time since the start.
-    fn play(
+    pub(crate) fn play(
         &self,
         common: &Common,
         folder: &Path,
@@ -494,7 +499,7 @@ impl Load {
     }
 }
 
-fn folder(common: &Common, name: &str) -> Result<PathBuf> {
+pub(crate) fn folder(common: &Common, name: &str) -> Result<PathBuf> {
     let folder = common.scratch.join(name);
     let _ = fs::remove_dir_all(&folder); // a missing one counts as an empty one
     fs::create_dir_all(&folder).trouble(folder.display())?;
