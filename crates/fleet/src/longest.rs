@@ -9,61 +9,46 @@ use suimon_model::{Duration, Instant, RouteId};
 
 /// Requests over which the time of a route is the mean.
 const REQUESTS: f64 = 30.0;
-/// A route that nobody has asked for since then counts no more.
-const COUNTS_FOR: Duration = Duration::from_secs(600);
 /// The most routes that are told apart; the rest are one.
 pub(crate) const ROUTES_MAX: usize = 1024;
-/// How often it is looked which one is the slowest.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often what was slow without a slot is forgotten a little.
+const FORGETS_EVERY: Duration = Duration::from_secs(1);
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Longest {
-    /// By route: the mean, over how many requests, and when one was answered last.
-    routes: Vec<Option<(f64, f64, Instant)>>,
+    /// By route: the mean, and over how many requests.
+    routes: Vec<Option<(f64, f64)>>,
     /// The time of one that passes without a slot: up at once, down by a thirtieth in a second. They are of many
     /// kinds, of which the slow ones count.
     ungated: f64,
-    slowest: f64,
-    looked: Option<Instant>,
+    forgot: Option<Instant>,
 }
 
 impl Longest {
-    /// Notes that a request of a route was answered well after so many seconds.
+    /// Notes that a request of a route, or without one, was answered well after so many seconds.
     pub(crate) fn note(&mut self, now: Instant, route: Option<RouteId>, took: f64) {
-        let mean = match route {
-            Some(route) => self.note_route(now, route, took),
-            None => {
-                self.ungated = self.ungated.max(took);
-                self.ungated
-            }
-        };
-        self.slowest = self.slowest.max(mean);
-        if self.looked.is_none_or(|at| now.since(at) >= LOOK_EVERY) {
-            self.looked = Some(now);
-            self.ungated *= 1.0 - 1.0 / REQUESTS;
-            let counts = |at: Instant| now.since(at) <= COUNTS_FOR;
-            let means = self.routes.iter().flatten().filter(|(.., at)| counts(*at)).map(|(mean, ..)| *mean);
-            self.slowest = means.fold(self.ungated, f64::max);
-        }
-    }
-
-    /// Returns the mean of the route.
-    fn note_route(&mut self, now: Instant, route: RouteId, took: f64) -> f64 {
+        let Some(route) = route else { return self.note_ungated(now, took) };
         let index = route.index().min(ROUTES_MAX - 1);
         if self.routes.len() <= index {
             self.routes.resize(index + 1, None);
         }
-        let (mean, seen, at) = self.routes[index].get_or_insert((took, 0.0, now));
+        let (mean, seen) = self.routes[index].get_or_insert((took, 0.0));
         *seen = (*seen + 1.0).min(REQUESTS);
         *mean += (took - *mean) / *seen;
-        *at = now;
-        *mean
     }
 
-    /// Returns the mean time of the slowest route, seconds; 0: nothing was answered.
-    pub(crate) const fn slowest(&self) -> f64 {
-        self.slowest
+    fn note_ungated(&mut self, now: Instant, took: f64) {
+        if now.since(*self.forgot.get_or_insert(now)) >= FORGETS_EVERY {
+            self.forgot = Some(now);
+            self.ungated *= 1.0 - 1.0 / REQUESTS;
+        }
+        self.ungated = self.ungated.max(took);
+    }
+
+    /// Returns the time of one without a slot, seconds; `None`: none was answered.
+    pub(crate) fn ungated(&self) -> Option<f64> {
+        Some(self.ungated).filter(|took| *took > 0.0)
     }
 
     /// Returns the mean time of the route at this place, seconds, however long ago it was asked for.
@@ -76,9 +61,12 @@ impl Longest {
 mod tests {
     use super::*;
 
+    fn at(second: f64) -> Instant {
+        Instant::ORIGIN + suimon_model::seconds(second)
+    }
+
     #[test]
-    fn the_slowest_counts_among_many_quick_ones_as_long_as_it_is_asked_for() {
-        let at = |second: f64| Instant::ORIGIN + suimon_model::seconds(second);
+    fn a_slow_route_is_known_among_many_quick_ones_and_for_good() {
         let mut longest = Longest::default();
         for number in 0..10_000 {
             longest.note(at(0.01 * f64::from(number)), Some(RouteId(0)), 0.05);
@@ -86,9 +74,21 @@ mod tests {
                 longest.note(at(0.01 * f64::from(number)), Some(RouteId(1)), 12.0);
             }
         }
-        assert!((longest.slowest() - 12.0).abs() < 0.01, "{}", longest.slowest());
-        longest.note(at(800.0), Some(RouteId(0)), 0.05);
-        assert!((longest.slowest() - 0.05).abs() < 0.01, "{}", longest.slowest());
-        assert_eq!((longest.mean(1), longest.mean(2)), (Some(12.0), None), "its own time is still known");
+        longest.note(at(8000.0), Some(RouteId(0)), 0.05);
+        assert_eq!((longest.mean(1), longest.mean(2), longest.ungated()), (Some(12.0), None, None));
+        assert!(longest.mean(0).is_some_and(|mean| (mean - 0.05).abs() < 0.001));
+    }
+
+    #[test]
+    fn one_slow_answer_without_a_slot_counts_for_a_while_among_many_quick_ones() {
+        let mut longest = Longest::default();
+        longest.note(at(0.0), None, 30.0);
+        let after = |longest: &mut Longest, from: u32, to: u32| {
+            (from * 100..to * 100)
+                .for_each(|hundredth| longest.note(at(0.01 * f64::from(hundredth)), None, 0.01));
+            longest.ungated().unwrap()
+        };
+        assert!(after(&mut longest, 0, 30) > 10.0);
+        assert!(after(&mut longest, 30, 600) < 0.02);
     }
 }

@@ -27,7 +27,7 @@
 //! one request a second until it answers; and so does one that was left out for it, when it comes back. m is the
 //! mean time of the slowest route that it owes answers of, as it was when the node still answered: what it does
 //! not do slows the others, and that must not protect it. Where it has a request for a path that nobody knows yet,
-//! it is given 30 s. Of idle nodes all whose share is within a tenth of the greatest are alike, so that none is
+//! it is given 30 s at least. Of idle nodes all whose share is within a tenth of the greatest are alike, so that none is
 //! without requests because of chance.
 //!
 //! *Signals*: times and outcomes of requests, by node and route. *Units*: seconds; shares have the mean 1.
@@ -96,7 +96,7 @@ impl Owes {
 
 impl NodeShare {
     fn owes_from(&mut self, now: Instant, longest: &Longest) {
-        (self.owes_since, self.slowest_then) = (now, longest.slowest());
+        (self.owes_since, self.ungated_then) = (now, longest.ungated());
     }
 }
 
@@ -138,8 +138,8 @@ struct NodeShare {
     since: Instant,
     /// Since when it owes an answer: its last one, or the first request after it had none.
     owes_since: Instant,
-    /// The mean time of the slowest route then, seconds; 0: none was known.
-    slowest_then: f64,
+    /// What a request without a slot took then, seconds.
+    ungated_then: Option<f64>,
     unanswered: Unanswered,
     /// When it answered last.
     answered: Option<Instant>,
@@ -169,7 +169,7 @@ impl Shares {
             known: 0.0,
             since,
             owes_since: now,
-            slowest_then: self.longest.slowest(),
+            ungated_then: self.longest.ungated(),
             unanswered: Unanswered::default(),
             answered: None,
             tried: now,
@@ -379,10 +379,11 @@ impl Shares {
 
     /// Returns how long a node may have requests and answer none.
     fn patience(&self, node: usize, what: Owes) -> Duration {
-        let NodeShare { unanswered, slowest_then, .. } = &self.nodes[node];
-        let known = [*slowest_then, self.longest.slowest()].into_iter().find(|slowest| *slowest > 0.0);
-        let slowest = unanswered.slowest(&self.longest, known);
-        seconds(slowest.map_or(UNKNOWN_S, |slowest| what.least().max(SILENT_REQUESTS * slowest)))
+        let NodeShare { unanswered, ungated_then, .. } = &self.nodes[node];
+        let ungated = ungated_then.or_else(|| self.longest.ungated());
+        let (slowest, has_unknown) = unanswered.slowest(&self.longest, ungated);
+        let least = if has_unknown { UNKNOWN_S } else { what.least() };
+        seconds(least.max(SILENT_REQUESTS * slowest))
     }
 
     /// Returns whether `other` has answered something since a node owes answers.

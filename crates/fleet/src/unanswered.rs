@@ -61,17 +61,16 @@ impl Unanswered {
         }
     }
 
-    /// Returns the mean time of the slowest route that it has requests of, seconds; `None`: of one of them
+    /// Returns the mean time of the slowest route that it has requests of, seconds, and whether of one of them
     /// nothing is known. `ungated`: what one may take that passes without a slot.
-    pub(crate) fn slowest(&self, longest: &Longest, ungated: Option<f64>) -> Option<f64> {
-        if self.new_paths > 0 {
-            return None;
-        }
-        let mut slowest = if self.ungated > 0 { ungated? } else { 0.0 };
-        for (index, of_route) in self.by_route.iter().enumerate().filter(|(_, of_route)| of_route.count > 0) {
-            slowest = of_route.mean.or_else(|| longest.mean(index))?.max(slowest);
-        }
-        Some(slowest)
+    pub(crate) fn slowest(&self, longest: &Longest, ungated: Option<f64>) -> (f64, bool) {
+        let of_routes = self.by_route.iter().enumerate().filter(|(_, of_route)| of_route.count > 0);
+        let times = of_routes.map(|(index, of_route)| of_route.mean.or_else(|| longest.mean(index)));
+        let times = times.chain((self.ungated > 0).then_some(ungated));
+        times.fold((0.0, self.new_paths > 0), |(slowest, has_unknown), time| match time {
+            Some(time) => (time.max(slowest), has_unknown),
+            None => (slowest, true),
+        })
     }
 }
 
@@ -92,28 +91,28 @@ mod tests {
         longest.note(Instant::ORIGIN, Some(RouteId(1)), 12.0);
         let mut held = Unanswered::default();
         held.begin(page, &longest, true);
-        assert_eq!(held.slowest(&longest, None), Some(0.05));
+        assert_eq!(held.slowest(&longest, None), (0.05, false));
         held.begin(chat, &longest, true);
-        assert_eq!(held.slowest(&longest, None), Some(12.0));
+        assert_eq!(held.slowest(&longest, None), (12.0, false));
         held.end(chat);
         held.begin(AsksFor::Ungated, &longest, true);
-        assert_eq!(held.slowest(&longest, None), None);
-        assert_eq!(held.slowest(&longest, Some(3.0)), Some(3.0));
+        assert_eq!(held.slowest(&longest, None), (0.05, true));
+        assert_eq!(held.slowest(&longest, Some(3.0)), (3.0, false));
         held.end(AsksFor::Ungated);
         // What it does not do makes the others slow.
         (0..1000).for_each(|_| longest.note(Instant::ORIGIN, Some(RouteId(0)), 10.0));
         held.begin(page, &longest, false);
-        assert_eq!(held.slowest(&longest, None), Some(0.05));
+        assert_eq!(held.slowest(&longest, None), (0.05, false));
         held.begin(unseen, &longest, false);
-        assert_eq!(held.slowest(&longest, None), None);
+        assert_eq!(held.slowest(&longest, None), (0.05, true));
         longest.note(Instant::ORIGIN, Some(RouteId(2)), 7.0);
-        assert_eq!(held.slowest(&longest, None), Some(7.0), "others have answered one meanwhile");
+        assert_eq!(held.slowest(&longest, None), (7.0, false), "others have answered one meanwhile");
         held.begin(AsksFor::NewPath, &longest, true);
-        assert_eq!(held.slowest(&longest, Some(3.0)), None);
+        assert_eq!(held.slowest(&longest, None), (7.0, true), "what is known to be slow may be so");
         held.end(AsksFor::NewPath);
         for route in [page, page, unseen, unseen] {
             held.end(route);
         }
-        assert_eq!((held.count(), held.slowest(&longest, None)), (0, Some(0.0)));
+        assert_eq!((held.count(), held.slowest(&longest, None)), (0, (0.0, false)));
     }
 }

@@ -69,13 +69,6 @@ impl UpstreamBody {
         u32::from(self.tries)
     }
 
-    /// Notes that the node has answered.
-    pub(crate) fn note_answer(&mut self) {
-        if let Some(guard) = &mut self.guard {
-            guard.note_answer();
-        }
-    }
-
     /// Returns the raw connection, if this is the body of a `101`.
     pub fn into_upgraded(mut self) -> Option<UpgradedIo> {
         match std::mem::replace(&mut self.state, BodySource::Over) {
@@ -215,7 +208,9 @@ pub(super) struct SentRequest {
 
 impl SentRequest {
     fn into_body(self, state: BodySource) -> UpstreamBody {
-        let SentRequest { node, tries, idle_timeout, progress, guard } = self;
+        let SentRequest { node, tries, idle_timeout, progress, mut guard } = self;
+        // Before the guard can go, as it does at once where there is nothing to follow.
+        guard.note_answer();
         let tries = u8::try_from(tries).unwrap_or(u8::MAX);
         UpstreamBody { state, node, tries, waiting: false, idle_timeout, progress, guard: Some(guard) }
     }

@@ -475,6 +475,8 @@ impl Shared {
             Output::Changed(change) => self.tell(change),
             Output::Hangs(node) => {
                 if let Some(node) = self.nodes.get(*node) {
+                    // Both: it may have been out for another reason already, when it was found to hang.
+                    node.hangs.notify_waiters();
                     node.hangs_on.notify_waiters();
                 }
             }

@@ -164,7 +164,6 @@ pub(super) async fn send(
         }
         match tried {
             Ok(mut response) => {
-                response.body_mut().note_answer();
                 if let Some(cookie) = &shared.affinity {
                     shared.note_session(pick.node, session, cookie.said(response.headers()));
                 }
@@ -179,7 +178,7 @@ pub(super) async fn send(
                 }
                 if head.route.is_some() && (is_fault(status) || is_good && progress.is_none()) {
                     shared.note_served((pick.node, pick.reason.is_bound()), since, head.route, is_good);
-                } else if is_good {
+                } else if is_good || status.is_redirection() {
                     shared.note_took(since, head.route);
                 }
                 return Ok(response);

@@ -243,6 +243,32 @@ fn a_report_of_a_minute_may_take_it_though_nobody_has_asked_for_it_for_long() {
 }
 
 #[test]
+fn a_path_that_nobody_knows_takes_no_time_from_a_report_that_is_known_to_be_slow() {
+    let mut play = Play::new(2, false);
+    play.run(10, |_| Does::Well);
+    play.fleet.handle_took(play.now, Some(RouteId(1)), Duration::from_secs(60));
+    let busy = play.ask(RouteId(1));
+    let guess = play.fleet.pick(play.now, AsksFor::NewPath, None).unwrap().node;
+    assert_ne!(guess.0, busy);
+    let pinned = play.fleet.pick_again(play.now, AsksFor::NewPath, NodeId(busy), None).unwrap().node;
+    play.run(60, only(busy, Does::Hangs));
+    play.fleet.handle_unanswered(play.now, pinned, AsksFor::NewPath);
+    assert!(play.is_untouched(), "{:?}", play.changes);
+}
+
+#[test]
+fn an_asset_does_not_give_a_node_that_hangs_the_time_of_a_slow_report() {
+    let mut play = Play::new(3, false);
+    play.run(20, |_| Does::Well);
+    play.fleet.handle_took(play.now, Some(RouteId(1)), Duration::from_secs(60));
+    play.fleet.handle_took(play.now, None, STEP);
+    play.fleet.pick_again(play.now, AsksFor::Ungated, NodeId(0), None).unwrap();
+    play.run(10, only_first(Does::Hangs));
+    let first = play.changes.first().map(|(_, node, to, why)| (*node, *to, *why));
+    assert_eq!(first, Some((0, Status::Ejected, Why::Silent)));
+}
+
+#[test]
 fn an_answer_that_goes_on_is_none_that_is_owed() {
     let mut play = Play::new(2, false);
     play.run(20, |_| Does::Well);

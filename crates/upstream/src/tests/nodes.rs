@@ -111,6 +111,22 @@ async fn what_waits_for_a_node_that_hangs_is_answered_by_another() {
 }
 
 #[tokio::test]
+async fn an_answer_without_a_body_is_one() {
+    for answer in [
+        &b"HTTP/1.1 204 No Content\r\n\r\n"[..],
+        b"HTTP/1.1 303 See Other\r\nlocation: /\r\ncontent-length: 0\r\n\r\n",
+        OK,
+    ] {
+        let node = Backend::answering(answer).await;
+        let upstream = Upstream::new(params(&[node.address])).unwrap();
+        upstream.shared.note_failure(NodeId(0));
+        assert_eq!(upstream.view()[0].failures_in_a_row, 1);
+        get(&upstream, "/").await.unwrap();
+        assert_eq!(upstream.view()[0].failures_in_a_row, 0, "{}", String::from_utf8_lossy(answer));
+    }
+}
+
+#[tokio::test]
 async fn the_avoided_node_is_avoided() {
     let (one, other) = (Backend::answering(OK).await, Backend::answering(OK).await);
     let upstream = Upstream::new(params(&[one.address, other.address])).unwrap();
