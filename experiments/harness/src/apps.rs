@@ -69,6 +69,17 @@ pub(crate) struct Shop<'a> {
     pub(crate) logs: &'a Path,
     /// The work of a page; `None`: the shop finds it at its first start.
     pub(crate) work: Option<Work>,
+    /// What is in the Tomcat shop before its pages.
+    pub(crate) filter: Option<&'a Filter>,
+}
+
+/// A servlet filter of the Tomcat shop.
+pub(crate) struct Filter {
+    pub(crate) class: &'static str,
+    /// Where it is.
+    pub(crate) jar: PathBuf,
+    /// What it is told: `-Dname=value`.
+    pub(crate) properties: Vec<String>,
 }
 
 /// A shop that listens.
@@ -87,6 +98,7 @@ pub(crate) fn open_tomcat(common: &Common, options: &ShopOptions, work: Option<W
         core: common.app_core,
         logs: &common.scratch,
         work,
+        filter: None,
     };
     shop.open()
 }
@@ -128,6 +140,16 @@ impl Shop<'_> {
         Ok(OpenShop { process, address, work })
     }
 
+    /// Returns the jar as `java` is told it, with the filter if there is one.
+    fn what_to_run(&self) -> Result<Vec<String>> {
+        let jar = self.jar()?.display().to_string();
+        let Some(filter) = self.filter else { return Ok(vec!["-jar".to_string(), jar]) };
+        let classes = format!("{jar}:{}", filter.jar.display());
+        let mut words = filter.properties.clone();
+        words.extend(["-cp", &classes, "org.suimon.shop.Main", "--filter", filter.class].map(str::to_string));
+        Ok(words)
+    }
+
     /// Starts it on `port`, without waiting.
     pub(crate) fn start(&self, port: u16) -> Result<Running> {
         let program = match self.kind {
@@ -135,8 +157,8 @@ impl Shop<'_> {
                 .cores(&[self.core])
                 .arg(format!("-Djava.io.tmpdir={}", self.fresh_folder()?.display()))
                 .args(["-XX:+UseSerialGC".to_string(), format!("-Xms{}m", self.options.heap_mb)])
-                .args([format!("-Xmx{}m", self.options.heap_mb), "-jar".to_string()])
-                .arg(self.jar()?.display())
+                .arg(format!("-Xmx{}m", self.options.heap_mb))
+                .args(self.what_to_run()?)
                 .args(["--threads".to_string(), self.options.threads.to_string()])
                 .args(["--fibonacci".to_string(), self.options.fibonacci.to_string()])
                 .args(["--heavy-size".to_string(), self.options.heavy_size.to_string()]),

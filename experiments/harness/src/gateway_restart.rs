@@ -144,6 +144,7 @@ fn cell(common: &Common, options: &Options, way: Way, work: &mut Option<Work>) -
         core: common.app_core,
         logs: &folder,
         work: *work,
+        filter: None,
     };
     // All cells use the pages of the first shop.
     let OpenShop { process: _running, address: app, work: found } = shop.open()?;

@@ -142,6 +142,7 @@ fn measure(common: &Common, options: &Options) -> Result<Data> {
         core: common.app_core,
         logs: &common.scratch,
         work: None,
+        filter: None,
     };
     eprintln!("opening the shop");
     let opened = shop.open()?;

@@ -13,6 +13,7 @@
 //! - [`sharing_live`]: `sharing-live`, several gateways before one application, one of them or their
 //!   engine lost.
 //! - [`sharing_simulated`]: `sharing-simulated`, the same on sites of several kinds, simulated.
+//! - [`inside_tomcat`]: `inside-tomcat`, the gate as a filter of the application, beside others of its kind.
 //! - [`slow_answers`]: `slow-answers`, pages that mostly wait for other systems.
 //! - [`kill_and_restart`]: `kill-and-restart`, the application dies under load and comes back.
 //! - [`ticket_forgery`]: `ticket-forgery`, edited tickets, leases and invitations shown to the
@@ -74,6 +75,7 @@ mod gateway_restart;
 mod gateways;
 mod histograms;
 mod http;
+mod inside_tomcat;
 mod journey;
 mod kill_and_restart;
 mod lab_nodes;
@@ -157,6 +159,8 @@ enum Experiment {
     Takeovers(takeovers::Options),
     #[command(name = "sharing-live")]
     SharingLive(sharing_live::Options),
+    #[command(name = "inside-tomcat")]
+    InsideTomcat(inside_tomcat::Options),
     #[command(name = "slow-answers")]
     SlowAnswers(slow_answers::Options),
     #[command(name = "sim")]
@@ -237,6 +241,7 @@ fn main() -> ExitCode {
         Experiment::GatewayRestart(options) => gateway_restart::run(options),
         Experiment::Takeovers(options) => takeovers::run(options),
         Experiment::SharingLive(options) => sharing_live::run(&options),
+        Experiment::InsideTomcat(options) => inside_tomcat::run(&options),
         Experiment::SlowAnswers(options) => slow_answers::run(&options),
         Experiment::DegradationPapers(options) => degradation_papers::run(&options),
         Experiment::ClusterPapers(options) => cluster_papers::run(&options),

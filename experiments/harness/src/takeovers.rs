@@ -166,6 +166,7 @@ fn cell(common: &Common, options: &Options, way: Way) -> Result<Cell> {
         core: common.app_core,
         logs: &folder,
         work: None,
+        filter: None,
     };
     let OpenShop { process: _running, address: app, .. } = shop.open()?;
     let times = if way == Way::TakenOver { options.takeovers } else { options.kills };

@@ -315,6 +315,7 @@ pub(crate) fn open(
         core: common.app_core,
         logs: folder,
         work: *work,
+        filter: None,
     };
     let opened = shop.open()?;
     // The shop's own pages are not asked for: their work need not be found again.

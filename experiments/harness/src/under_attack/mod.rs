@@ -175,6 +175,7 @@ fn cell(
         core: common.app_core,
         logs: &folder,
         work: *work,
+        filter: None,
     };
     let opened = shop.open()?;
     // All cells use the pages of the first shop.

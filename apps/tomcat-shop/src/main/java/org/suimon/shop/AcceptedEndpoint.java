@@ -29,6 +29,10 @@ final class AcceptedEndpoint extends NioEndpoint {
 
     /** Puts the time into each request. */
     static final class Valve extends ValveBase {
+        Valve() {
+            super(true);
+        }
+
         @Override
         public void invoke(Request request, Response response) throws IOException, ServletException {
             Long handed = HANDED.get();

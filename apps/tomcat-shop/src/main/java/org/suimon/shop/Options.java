@@ -18,6 +18,7 @@ import java.util.List;
  * @param fibonacci     which Fibonacci number the light job computes
  * @param heavySize     bytes of the XML file that the heavy job parses, about
  * @param seed          seed of the contents of both
+ * @param filter        class of a servlet filter before all others, of the class path; empty for none
  */
 record Options(
         int port,
@@ -30,9 +31,10 @@ record Options(
         int catalogueSize,
         int fibonacci,
         int heavySize,
-        long seed) {
+        long seed,
+        String filter) {
 
-    static final Options DEFAULT = new Options(8080, 1.0, 200, 100, 0, 0, 1, 650 * 1024, 25, 1_500_000, 1);
+    static final Options DEFAULT = new Options(8080, 1.0, 200, 100, 0, 0, 1, 650 * 1024, 25, 1_500_000, 1, "");
 
     static final String USAGE = """
             usage: java -XX:+UseSerialGC -Xms160m -Xmx160m -jar tomcat-shop.jar [flags]
@@ -47,6 +49,7 @@ record Options(
               --fibonacci N       which Fibonacci number GET /jobs/light computes (25)
               --heavy-size N      bytes of the XML file that GET /jobs/heavy parses (1500000)
               --seed N            seed of the contents of both (1)
+              --filter CLASS      a servlet filter of the class path, before all others
             """;
 
     /** The command line could not be understood; the message says what to change. */
@@ -72,7 +75,7 @@ record Options(
                 throw new UsageException(name + ": not a flag; flags begin with --");
             }
             if (!rest.hasNext()) {
-                throw new UsageException(name + ": a number must follow");
+                throw new UsageException(name + ": a value must follow");
             }
             options = options.with(name, rest.next());
         }
@@ -84,6 +87,7 @@ record Options(
         int b = heavySize, f = fibonacci;
         double s = scale;
         long g = seed;
+        String e = filter;
         switch (name) {
             case "--port" -> p = whole(name, value, 0, 65_535);
             case "--scale" -> s = scale(value);
@@ -96,9 +100,10 @@ record Options(
             case "--fibonacci" -> f = whole(name, value, 1, 40);
             case "--heavy-size" -> b = whole(name, value, 20_000, 100_000_000);
             case "--seed" -> g = whole(name, value, 0, Integer.MAX_VALUE);
+            case "--filter" -> e = value;
             default -> throw new UsageException(name + ": no such flag");
         }
-        return new Options(p, s, t, a, l, r, h, c, f, b, g);
+        return new Options(p, s, t, a, l, r, h, c, f, b, g, e);
     }
 
     private static int whole(String name, String value, int least, int most) throws UsageException {

@@ -1,5 +1,6 @@
 package org.suimon.shop;
 
+import jakarta.servlet.DispatcherType;
 import jakarta.servlet.Servlet;
 import java.io.IOException;
 import java.io.OutputStream;
@@ -58,7 +59,14 @@ final class Shop implements AutoCloseable {
         // Sessions end with the process.
         sessions.setPathname(null);
         context.setManager(sessions);
-        guard(context);
+        if (!options.filter().isEmpty()) {
+            FilterDef first = new FilterDef();
+            first.setFilterClass(options.filter());
+            add(context, "first", first);
+        }
+        FilterDef guard = new FilterDef();
+        guard.setFilter(new OutOfMemoryFilter());
+        add(context, "out-of-memory", guard);
         context.getPipeline().addValve(new AcceptedEndpoint.Valve());
         add(context, "", new Pages.Start());
         add(context, "/healthz", new Pages.Health());
@@ -77,6 +85,9 @@ final class Shop implements AutoCloseable {
             tomcat.start();
             if (tomcat.getConnector().getState() != LifecycleState.STARTED) {
                 throw new IOException("the port may be in use");
+            }
+            if (context.getState() != LifecycleState.STARTED) {
+                throw new IOException("the application did not start; its log says why");
             }
         } catch (IOException | LifecycleException failure) {
             shop.close();
@@ -186,20 +197,22 @@ final class Shop implements AutoCloseable {
         return connector;
     }
 
-    private static void guard(Context context) {
-        FilterDef filter = new FilterDef();
-        filter.setFilterName("out-of-memory");
-        filter.setFilter(new OutOfMemoryFilter());
+    private static void add(Context context, String name, FilterDef filter) {
+        filter.setFilterName(name);
+        filter.setAsyncSupported("true");
         context.addFilterDef(filter);
         FilterMap everywhere = new FilterMap();
-        everywhere.setFilterName("out-of-memory");
+        everywhere.setFilterName(name);
         everywhere.addURLPattern("/*");
+        for (DispatcherType type : List.of(DispatcherType.REQUEST, DispatcherType.ASYNC, DispatcherType.ERROR)) {
+            everywhere.setDispatcher(type.name());
+        }
         context.addFilterMap(everywhere);
     }
 
     private static void add(Context context, String path, Servlet page) {
         String name = page.getClass().getSimpleName();
-        Tomcat.addServlet(context, name, page);
+        Tomcat.addServlet(context, name, page).setAsyncSupported(true);
         context.addServletMappingDecoded(path, name);
     }
 }
