@@ -332,12 +332,9 @@ impl<'a> Run<'a> {
         let cpu = self.cost_rng.lognormal(mean, cost.variation);
         let elsewhere =
             if fails { 0.0 } else { self.cost_rng.lognormal(cost.elsewhere, cost.elsewhere_variation) };
-        let node = self
-            .fleet
-            .pick(now, AsksFor::Route(self.gate_route(route)), None)
-            .ok_or("no node was found")?
-            .node;
         let gate_route = self.gate_route(route);
+        let asks = AsksFor::Route(gate_route);
+        let node = self.fleet.pick(now, asks, None).ok_or("no node was found")?.node;
         let work = Work { permit: start.permit, gate_route, node, since: now, fails };
         let id = match self.free_work.pop() {
             Some(index) => {
