@@ -123,22 +123,29 @@ async fn a_declared_route_goes_on_too_and_is_there_once() {
 #[tokio::test]
 async fn a_file_that_cannot_be_used_is_set_aside_and_a_new_one_begun() {
     let (app, other, (folder, file)) = (app().await, app().await, in_folder());
-    let is_there = |ending: &str| folder.path().join(format!("learned.json.{ending}")).exists();
+    let holds = |ending: &str, what: &str| {
+        fs::read_to_string(folder.path().join(format!("learned.json.{ending}")))
+            .is_ok_and(|held| held == what)
+    };
     for bad in ["", "nonsense\n", "{\"what\": \"else\"}\n"] {
         fs::write(&file, bad).unwrap();
         let gateway = gateway(learning(&app, &file));
         assert_eq!(gateway.view().recalled, None);
-        assert!(is_there("damaged") && !file.exists());
+        until("it is set aside", || holds("damaged", bad) && !file.exists()).await;
         used(gateway).await;
         assert!(file.exists(), "it is learned anew");
     }
 
+    let own = fs::read_to_string(&file).unwrap();
     let elsewhere = gateway(learning(&other, &file));
-    assert!(elsewhere.view().recalled.is_none() && is_there("foreign"), "it knows another application");
+    assert!(elsewhere.view().recalled.is_none(), "it knows another application");
+    until("it is set aside", || holds("foreign", &own)).await;
     drop(elsewhere);
-    fs::write(&file, "suimon learned 2 1 of a later version\n").unwrap();
+    let later = "suimon learned 2 1 of a later version\n";
+    fs::write(&file, later).unwrap();
     let downgraded = gateway(learning(&app, &file));
-    assert!(downgraded.view().recalled.is_none() && is_there("newer"));
+    assert!(downgraded.view().recalled.is_none());
+    until("it is set aside", || holds("newer", later)).await;
 }
 
 #[tokio::test]
