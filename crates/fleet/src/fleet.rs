@@ -301,8 +301,13 @@ impl Fleet {
             let why = if passed { Why::ChecksPassed } else { Why::ChecksFailed };
             self.changed(now, node, from, why, Duration::ZERO);
         }
-        if matches!(checked, Checked::Closed | Checked::Unreached) {
-            self.bear_out(now, node);
+        match checked {
+            // It is there, whatever it makes of the question: it does not hang.
+            Checked::Closed if self.nodes[node.index()].is_only_suspected() => {
+                self.nodes[node.index()].silence.handle_answer(now);
+            }
+            Checked::Closed | Checked::Unreached => self.bear_out(now, node),
+            _ => {}
         }
         if matches!(checked, Checked::Mute | Checked::TimedOut) {
             self.miss(now, node);
@@ -579,6 +584,11 @@ impl Node {
 
     fn is_doubted(&self) -> bool {
         self.lost || self.unreached > 0 || self.losses > 0 || self.silence.is_suspected()
+    }
+
+    /// Returns whether nothing but its silence speaks against it, so far.
+    fn is_only_suspected(&self) -> bool {
+        self.silence.is_suspected() && self.status() == Status::Up && self.unreached == 0 && self.losses == 0
     }
 
     fn view(&self, node: NodeId, share: f64) -> NodeView {

@@ -58,7 +58,8 @@ impl Upstream {
         let mut sweep = tokio::time::interval(SWEEP_EVERY);
         sweep.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            let due = shared.fleet().poll_timeout().map(|at| at.since(shared.now()).min(LOOK_EVERY));
+            let due =
+                shared.fleet().poll_timeout().map_or(LOOK_EVERY, |at| at.since(shared.now()).min(LOOK_EVERY));
             tokio::select! {
                 () = &mut shutdown => return,
                 _ = sweep.tick() => shared.nodes.present().iter().for_each(|node| node.sweep()),
@@ -66,7 +67,7 @@ impl Upstream {
                 Some(_) = checks.join_next() => {}
                 // Something became due sooner.
                 () = shared.hurry.notified() => {}
-                () = tokio::time::sleep(due.unwrap_or(SWEEP_EVERY)) => {
+                () = tokio::time::sleep(due) => {
                     for node in shared.handle_timeout() {
                         checks.spawn(check(Arc::clone(shared), node));
                     }

@@ -194,7 +194,8 @@ pub(super) async fn send(
                     return Err(error);
                 }
                 // Of a worker it is known whether it lives.
-                let may_be_idle = used_before && worker.is_none();
+                let hangs = error.kind() == UpstreamErrorKind::FirstByteTimeout;
+                let may_be_idle = used_before && worker.is_none() && !hangs;
                 let closes = may_be_idle && (is_unread(&error) || shared.now().since(since) < CLOSES_WITHIN);
                 let (mut deaths, mut lives) = (0, false);
                 if let Some((workers, worker)) = node.pool.workers().zip(worker) {

@@ -44,28 +44,15 @@ impl Fleet {
 
     /// Returns whether a node that owes answers does so beside one that owes none and has answered meanwhile:
     /// where all hang, it is not the node, and one that is idle proves nothing. Where a node holds all slots of
-    /// the gate nobody can answer; then its requests are proof enough.
+    /// the gate nobody can answer; then its requests are proof enough, unless they had to go there.
     fn is_alone(&self, now: Instant, index: usize, what: Owes) -> bool {
-        self.do_others_answer(now, index, what) || self.works_beside(now, index, what, Shares::holds_all)
-    }
-
-    fn do_others_answer(&self, now: Instant, index: usize, what: Owes) -> bool {
-        self.works_beside(now, index, what, Shares::has_answered_since)
-    }
-
-    /// Returns whether any other node is up, owes no answer, and is what is asked for.
-    fn works_beside(
-        &self,
-        now: Instant,
-        index: usize,
-        what: Owes,
-        is_asked_for: impl Fn(&Shares, usize, usize) -> bool,
-    ) -> bool {
+        let may_hold_all = self.affinity.is_none();
         self.present().map(|(other, node)| (other.index(), node)).any(|(other, node)| {
             other != index
                 && node.status() == Status::Up
                 && !self.shares.is_mute(other)
-                && is_asked_for(&self.shares, index, other)
+                && (self.shares.has_answered_since(index, other)
+                    || may_hold_all && self.shares.holds_all(index, other))
                 && !self.shares.owes(now, other, what)
         })
     }
@@ -85,10 +72,7 @@ impl Fleet {
                 self.eject(now, node, Why::Silent);
             }
             let since = self.shares.mute_since(node.index());
-            // What may not be sent again is given up only where others show that it is the node.
-            if since.is_some_and(|since| now.since(since) >= self.params.ejection.base)
-                && self.do_others_answer(now, node.index(), Owes::Silence)
-            {
+            if since.is_some_and(|since| now.since(since) >= self.params.ejection.base) {
                 self.tell(Output::Hangs(node));
             }
         }

@@ -16,6 +16,8 @@ enum Does {
     Hangs,
     /// It answers checks only.
     Polls,
+    /// It closes the connections of checks.
+    Closes,
 }
 
 struct Play {
@@ -130,7 +132,11 @@ impl Play {
         let (due, later) = self.checks.drain(..).partition::<Vec<_>, _>(|(_, until)| *until <= now);
         self.checks = later;
         for (node, _) in due {
-            let checked = if does(node.0) == Does::Hangs { Checked::Mute } else { Checked::Answered };
+            let checked = match does(node.0) {
+                Does::Hangs => Checked::Mute,
+                Does::Closes => Checked::Closed,
+                Does::Well | Does::Polls => Checked::Answered,
+            };
             self.fleet.handle_check(now, node, checked);
         }
     }
@@ -190,6 +196,14 @@ fn one_that_answers_checks_while_its_requests_take_long_stays_and_is_seldom_aske
         assert_eq!(play.changes, []);
         assert!(play.checked[0] - before <= 8, "{} checks", play.checked[0] - before);
     }
+}
+
+#[test]
+fn one_that_closes_checks_is_not_taken_to_hang_nor_to_be_gone() {
+    let mut play = Play::new(3, false);
+    play.run(20, |_| Does::Well);
+    play.run(60, only_first(Does::Closes));
+    assert!(play.is_untouched() && play.checked[0] <= 8, "{:?}, {} checks", play.changes, play.checked[0]);
 }
 
 #[test]
@@ -307,6 +321,8 @@ fn one_that_holds_all_slots_of_the_gate_is_left_out_though_nobody_answers_then()
     play.run(10, only_first(Does::Hangs));
     let first = play.changes.first().map(|(_, node, to, why)| (*node, *to, *why));
     assert_eq!(first, Some((0, Status::Ejected, Why::Silent)));
+    // What may not be sent again is given up, or all would stand still until it times out.
+    assert!(!play.hangs.is_empty(), "{:?}", play.changes);
 }
 
 #[test]
