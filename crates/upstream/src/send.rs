@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use suimon_model::NodeId;
 use suimon_pool::Lease;
+use tokio::sync::Notify;
 
 /// The most tries for one request.
 pub const TRIES_MAX: u32 = 3;
@@ -146,7 +147,7 @@ pub(super) async fn send(
                 biased;
                 tried = answer => tried,
                 // Dropping it has closed the connection.
-                () = hangs.notified() => Err(Missed::Lost(UpstreamError::new(
+                () = is_given_up(hangs, progress.as_deref()) => Err(Missed::Lost(UpstreamError::new(
                     UpstreamErrorKind::FirstByteTimeout,
                     pick.node,
                     "the node answers nothing, while others do",
@@ -237,6 +238,16 @@ pub(super) async fn send(
     }
     let error = last_error.expect("a try that does not return leaves its error");
     Err(error.with_unsent(Unsent { head, body, progress, losses }))
+}
+
+/// Waits until what a node that hangs has is given up; not while the node waits for the client itself.
+async fn is_given_up(hangs: &Notify, progress: Option<&Progress>) {
+    loop {
+        hangs.notified().await;
+        if !progress.is_some_and(Progress::awaits_client) {
+            return;
+        }
+    }
 }
 
 /// Returns whether no node can be connected to, or soon none can: that one has lost a request is known

@@ -111,6 +111,51 @@ async fn what_waits_for_a_node_that_hangs_is_answered_by_another() {
 }
 
 #[tokio::test]
+async fn an_upload_whose_client_is_waited_for_is_not_given_up_with_a_node_that_hangs() {
+    let hangs = Backend::talking(|mut talk, _| async move {
+        loop {
+            talk.request().await?;
+        }
+    });
+    let nodes = [hangs.await, Backend::answering(OK).await];
+    let mut params = params(&nodes.each_ref().map(|node| node.address));
+    params.health.interval = Duration::from_millis(200);
+    params.health.timeout = Duration::from_millis(200);
+    params.ejection.base = Duration::from_millis(200);
+    let upstream = Upstream::new(params).unwrap();
+    let running = tokio::spawn({
+        let upstream = upstream.clone();
+        async move { upstream.run(std::future::pending()).await }
+    });
+    let at_the_first = || (head(Method::POST, "/"), Some(NodeId(1)));
+    let (pieces, body) = piped();
+    let upload = tokio::spawn({
+        let (upstream, (head, avoid)) = (upstream.clone(), at_the_first());
+        async move { upstream.send(head, body, avoid).await.map(drop) }
+    });
+    let (head, avoid) = at_the_first();
+    let post = upstream.send(head, Full::new(Bytes::from_static(b"all of it")), avoid);
+    // Others are answered all the time, which shows that it is the node.
+    let visits = tokio::spawn({
+        let upstream = upstream.clone();
+        async move {
+            loop {
+                get(&upstream, "/").await.unwrap();
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+    });
+    let given_up = within(post).await.map(drop).unwrap_err();
+    assert_eq!(given_up.kind(), UpstreamErrorKind::FirstByteTimeout);
+    assert!(!upload.is_finished(), "its client is slow, the node may not be");
+    drop(pieces);
+    let error = within(upload).await.unwrap().unwrap_err();
+    assert_eq!(error.kind(), UpstreamErrorKind::FirstByteTimeout, "now it is the node");
+    visits.abort();
+    running.abort();
+}
+
+#[tokio::test]
 async fn an_answer_without_a_body_is_one() {
     for answer in [
         &b"HTTP/1.1 204 No Content\r\n\r\n"[..],
