@@ -301,33 +301,13 @@ impl Fleet {
             let why = if passed { Why::ChecksPassed } else { Why::ChecksFailed };
             self.changed(now, node, from, why, Duration::ZERO);
         }
-        match checked {
-            // It is there, whatever it makes of the question: it does not hang.
-            Checked::Closed if self.nodes[node.index()].is_only_suspected() => {
-                self.nodes[node.index()].silence.handle_answer(now);
-            }
-            Checked::Closed | Checked::Unreached => self.bear_out(now, node),
-            _ => {}
+        if matches!(checked, Checked::Closed | Checked::Unreached) {
+            self.bear_out(now, node, checked);
         }
         if matches!(checked, Checked::Mute | Checked::TimedOut) {
             self.miss(now, node);
         }
         self.lose(now);
-    }
-
-    /// Counts a check of a doubted `node` that failed like the requests before it, and the requests
-    /// that were lost: in doubt, such a check proves as much as a request.
-    fn bear_out(&mut self, now: Instant, node: NodeId) {
-        let Some(state) = self.nodes.get_mut(node.index()) else { return };
-        if !state.is_doubted() || state.lost {
-            return;
-        }
-        state.unreached = state.unreached.saturating_add(1);
-        if state.unreached <= LOST_AFTER {
-            state.health.hurry(now);
-        }
-        let losses = std::mem::take(&mut state.losses);
-        self.fail(now, node, losses.saturating_add(1));
     }
 
     /// Returns whether requests may not reach `node`, or certainly do not. A check of it then

@@ -78,6 +78,26 @@ impl Fleet {
         }
     }
 
+    /// Counts a check of a doubted `node` that failed like the requests before it, and the requests
+    /// that were lost: in doubt, such a check proves as much as a request.
+    pub(super) fn bear_out(&mut self, now: Instant, node: NodeId, checked: Checked) {
+        let Some(state) = self.nodes.get_mut(node.index()) else { return };
+        if checked == Checked::Closed && state.is_only_suspected() {
+            // It is there, whatever it makes of the question: it does not hang.
+            state.silence.handle_answer(now);
+            return;
+        }
+        if !state.is_doubted() || state.lost {
+            return;
+        }
+        state.unreached = state.unreached.saturating_add(1);
+        if state.unreached <= LOST_AFTER {
+            state.health.hurry(now);
+        }
+        let losses = std::mem::take(&mut state.losses);
+        self.fail(now, node, losses.saturating_add(1));
+    }
+
     /// Folds in `times` failures of `node`.
     pub(super) fn fail(&mut self, now: Instant, node: NodeId, times: u32) {
         self.end_ejections(now);
