@@ -5,6 +5,7 @@
 //! quick pages a chat with twelve seconds would count for nothing. And a report of a minute, somewhere else,
 //! is no reason to wait eight minutes for a node that has quick pages only.
 
+use suimon_model::real::exp;
 use suimon_model::{Duration, Instant, RouteId};
 
 /// Requests over which the time of a route is the mean.
@@ -28,7 +29,8 @@ pub(crate) struct Longest {
 impl Longest {
     /// Notes that a request of a route, or without one, was answered well after so many seconds.
     pub(crate) fn note(&mut self, now: Instant, route: Option<RouteId>, took: f64) {
-        let Some(route) = route else { return self.note_ungated(now, took) };
+        self.forget(now);
+        let Some(route) = route else { return self.ungated = self.ungated.max(took) };
         let index = route.index().min(ROUTES_MAX - 1);
         if self.routes.len() <= index {
             self.routes.resize(index + 1, None);
@@ -38,12 +40,12 @@ impl Longest {
         *mean += (took - *mean) / *seen;
     }
 
-    fn note_ungated(&mut self, now: Instant, took: f64) {
-        if now.since(*self.forgot.get_or_insert(now)) >= FORGETS_EVERY {
+    fn forget(&mut self, now: Instant) {
+        let passed = now.since(*self.forgot.get_or_insert(now));
+        if passed >= FORGETS_EVERY {
             self.forgot = Some(now);
-            self.ungated *= 1.0 - 1.0 / REQUESTS;
+            self.ungated *= exp(-passed.as_secs_f64() / REQUESTS);
         }
-        self.ungated = self.ungated.max(took);
     }
 
     /// Returns the time of one without a slot, seconds; `None`: none was answered.
@@ -90,5 +92,9 @@ mod tests {
         };
         assert!(after(&mut longest, 0, 30) > 10.0);
         assert!(after(&mut longest, 30, 600) < 0.02);
+        // Also where nobody asks for such a thing again.
+        longest.note(at(600.0), None, 30.0);
+        longest.note(at(900.0), Some(RouteId(0)), 0.05);
+        assert!(longest.ungated().unwrap() < 0.02);
     }
 }

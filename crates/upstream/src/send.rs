@@ -24,6 +24,9 @@ use suimon_model::NodeId;
 use suimon_pool::Lease;
 use tokio::sync::Notify;
 
+/// How long a body may stand still that its client still sends.
+const GOES_ON_WITHIN: Duration = Duration::from_secs(5);
+
 /// The most tries for one request.
 pub const TRIES_MAX: u32 = 3;
 /// A request that this many nodes lost, while the whole application died, is sent once more when it is
@@ -147,7 +150,7 @@ pub(super) async fn send(
                 biased;
                 tried = answer => tried,
                 // Dropping it has closed the connection.
-                () = is_given_up(hangs, progress.as_deref()) => Err(Missed::Lost(UpstreamError::new(
+                () = given_up(hangs, progress.as_deref()) => Err(Missed::Lost(UpstreamError::new(
                     UpstreamErrorKind::FirstByteTimeout,
                     pick.node,
                     "the node answers nothing, while others do",
@@ -156,7 +159,11 @@ pub(super) async fn send(
         };
         // A failed connection from the pool proves nothing about the node. A new one that fails
         // does, or proves something about the request.
-        if !used_before && let Err(Missed::Unsent(..) | Missed::Lost(_)) = tried {
+        let is_given_up =
+            matches!(&tried, Err(Missed::Lost(error)) if error.kind() == UpstreamErrorKind::FirstByteTimeout);
+        if is_given_up {
+            refused = Some(pick.node);
+        } else if !used_before && let Err(Missed::Unsent(..) | Missed::Lost(_)) = tried {
             match tried {
                 Err(Missed::Unsent(..)) => shared.note_unreached(pick.node),
                 _ => shared.note_lost(pick.node),
@@ -179,7 +186,7 @@ pub(super) async fn send(
                 }
                 if head.route.is_some() && (is_fault(status) || is_good && progress.is_none()) {
                     shared.note_served((pick.node, pick.reason.is_bound()), since, head.route, is_good);
-                } else if is_good || status.is_redirection() {
+                } else if is_good {
                     shared.note_took(since, head.route);
                 }
                 return Ok(response);
@@ -195,8 +202,7 @@ pub(super) async fn send(
                     return Err(error);
                 }
                 // Of a worker it is known whether it lives.
-                let hangs = error.kind() == UpstreamErrorKind::FirstByteTimeout;
-                let may_be_idle = used_before && worker.is_none() && !hangs;
+                let may_be_idle = used_before && worker.is_none() && !is_given_up;
                 let closes = may_be_idle && (is_unread(&error) || shared.now().since(since) < CLOSES_WITHIN);
                 let (mut deaths, mut lives) = (0, false);
                 if let Some((workers, worker)) = node.pool.workers().zip(worker) {
@@ -240,11 +246,12 @@ pub(super) async fn send(
     Err(error.with_unsent(Unsent { head, body, progress, losses }))
 }
 
-/// Waits until what a node that hangs has is given up; not while the node waits for the client itself.
-async fn is_given_up(hangs: &Notify, progress: Option<&Progress>) {
+/// Waits until what a node that hangs has is given up; not an upload that goes on, as the node waits for its
+/// client. One that stands still may be a call that waits for the node.
+async fn given_up(hangs: &Notify, progress: Option<&Progress>) {
     loop {
         hangs.notified().await;
-        if !progress.is_some_and(Progress::awaits_client) {
+        if !progress.is_some_and(|body| body.awaits_client() && body.still_for() < GOES_ON_WITHIN) {
             return;
         }
     }

@@ -46,7 +46,7 @@ impl Fleet {
     /// where all hang, it is not the node, and one that is idle proves nothing. Where a node holds all slots of
     /// the gate nobody can answer; then its requests are proof enough, unless they had to go there.
     fn is_alone(&self, now: Instant, index: usize, what: Owes) -> bool {
-        let may_hold_all = self.affinity.is_none();
+        let may_hold_all = self.affinity.is_none() && self.params.balance == Balance::Shares;
         self.present().map(|(other, node)| (other.index(), node)).any(|(other, node)| {
             other != index
                 && node.status() == Status::Up
@@ -82,7 +82,7 @@ impl Fleet {
     /// that were lost: in doubt, such a check proves as much as a request.
     pub(super) fn bear_out(&mut self, now: Instant, node: NodeId, checked: Checked) {
         let Some(state) = self.nodes.get_mut(node.index()) else { return };
-        if checked == Checked::Closed && state.is_only_suspected() {
+        if checked == Checked::Closed && state.is_only_suspected() && !self.shares.is_mute(node.index()) {
             // It is there, whatever it makes of the question: it does not hang.
             state.silence.handle_answer(now);
             return;

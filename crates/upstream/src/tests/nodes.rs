@@ -129,6 +129,12 @@ async fn an_upload_whose_client_is_waited_for_is_not_given_up_with_a_node_that_h
     });
     let at_the_first = || (head(Method::POST, "/"), Some(NodeId(1)));
     let (pieces, body) = piped();
+    // A slow client, but one that sends.
+    let client = tokio::spawn(async move {
+        while pieces.send(Ok(Bytes::from_static(b"."))).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    });
     let upload = tokio::spawn({
         let (upstream, (head, avoid)) = (upstream.clone(), at_the_first());
         async move { upstream.send(head, body, avoid).await.map(drop) }
@@ -148,7 +154,7 @@ async fn an_upload_whose_client_is_waited_for_is_not_given_up_with_a_node_that_h
     let given_up = within(post).await.map(drop).unwrap_err();
     assert_eq!(given_up.kind(), UpstreamErrorKind::FirstByteTimeout);
     assert!(!upload.is_finished(), "its client is slow, the node may not be");
-    drop(pieces);
+    client.abort();
     let error = within(upload).await.unwrap().unwrap_err();
     assert_eq!(error.kind(), UpstreamErrorKind::FirstByteTimeout, "now it is the node");
     visits.abort();
