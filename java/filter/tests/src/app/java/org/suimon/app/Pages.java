@@ -143,8 +143,9 @@ public class Pages extends HttpServlet {
             public void run() {
                 try {
                     later.carryOut(context);
-                } catch (IOException | IllegalStateException gone) {
-                    // The client has left, or the container has ended the request.
+                } catch (IOException | RuntimeException gone) {
+                    // The client has left, or the container has ended the request: Tomcat's own writer throws whatever
+                    // it comes upon then. Thrown on, it would end the timer, and every later request with it.
                 }
             }
         }, ms);

@@ -54,7 +54,7 @@ class RandomLoadTest {
             tomcat.start();
             List<Thread> clients = new ArrayList<>();
             for (int at = 0; at < CLIENTS; at++) {
-                Client client = new Client(tomcat.port(), new Random(seed + at), requests / CLIENTS, sent, left);
+                Client client = new Client(tomcat.port(), new Random(seed + at), (requests + CLIENTS - 1) / CLIENTS, sent, left);
                 clients.add(new Thread(client, "client " + at));
             }
             long start = System.nanoTime();
