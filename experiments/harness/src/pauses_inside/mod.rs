@@ -23,14 +23,15 @@ use crate::{claims, data};
 use agent::Agent;
 
 const NAME: &str = "pauses-inside";
-/// Seconds from the beginning of the load that do not count; a job with its pauses takes some ten.
+/// Seconds from the beginning of the load that do not count, without pauses, and as many more for each second of pause
+/// that is declared for one of work: who comes first is not held, takes some four seconds in its crowd, and has each of
+/// those who follow held for four times the ratio. That wave is to be over.
 const SETTLE_S: u64 = 25;
-/// When the heap is looked at, seconds from the beginning of the load: before what counts, as that
-/// stops all threads.
-const LOOKS_S: [u64; 3] = [13, 16, 19];
-/// When the agent is asked what has been done so far: before what counts, as asking takes the load's
-/// core a second.
-const ASKED_S: u64 = 22;
+const SETTLE_MORE_S: f64 = 12.0;
+/// When the heap is looked at, seconds before what counts, as that stops all threads.
+const LOOKS_S: [u64; 3] = [12, 9, 6];
+/// When the agent is asked what has been done so far: before what counts, as asking takes the load's core a second.
+const ASKED_S: u64 = 3;
 
 /// What does it cost to pause inside a job instead of around it?
 ///
@@ -45,7 +46,7 @@ pub(crate) struct Options {
     /// Rounds of all setups, one after the other.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=50))]
     rounds: u32,
-    /// Seconds that count of each cell, after 25 in which it settles.
+    /// Seconds that count of each cell, after 25 to 73 in which it settles.
     #[arg(long, value_name = "N", default_value_t = 25, value_parser = clap::value_parser!(u32).range(5..=600))]
     seconds: u32,
     /// Adds rounds to the data that are there.
@@ -102,6 +103,10 @@ impl Setup {
             Setup::Without => 0.0,
             Setup::Around(ratio) | Setup::Inside(ratio) => ratio,
         }
+    }
+
+    fn settle_s(self) -> u64 {
+        SETTLE_S + (SETTLE_MORE_S * self.declared()) as u64
     }
 
     fn words(self) -> String {
@@ -184,8 +189,8 @@ fn cell(common: &Common, options: &Options, shop: &OpenShop, agent: &Agent, setu
     let folder = folder(common, "cell")?;
     let mut gateway = setup.start(common, &folder, shop)?;
     let idle_bytes = agent.live_bytes()?;
-    let quick = common.quick;
-    let (settle_s, seconds) = if quick { (SETTLE_S, 5) } else { (SETTLE_S, options.seconds) };
+    let settle_s = setup.settle_s();
+    let seconds = if common.quick { 5 } else { options.seconds };
     let load = Load {
         light: LIGHT.into(),
         heavy: HEAVY.into(),
@@ -193,14 +198,14 @@ fn cell(common: &Common, options: &Options, shop: &OpenShop, agent: &Agent, setu
         settle_s,
         seconds,
     };
-    let mut looks = LOOKS_S.iter().map(|at| Duration::from_secs(*at)).peekable();
+    let mut looks = LOOKS_S.iter().map(|before| Duration::from_secs(settle_s - before)).peekable();
     let (mut held_bytes, mut from, mut to) = (vec![], None, None);
     let report = load.play(common, &folder, gateway.address, |since| {
         gateway.must_run()?;
         if looks.next_if(|at| since >= *at).is_some() {
             held_bytes.push(agent.live_bytes()?);
         }
-        if from.is_none() && since >= Duration::from_secs(ASKED_S) {
+        if from.is_none() && since >= Duration::from_secs(settle_s - ASKED_S) {
             from = Some(agent.done()?);
         }
         if to.is_none() && since >= Duration::from_secs(settle_s + u64::from(seconds)) {
