@@ -14,6 +14,7 @@
 //!   engine lost.
 //! - [`sharing_simulated`]: `sharing-simulated`, the same on sites of several kinds, simulated.
 //! - [`inside_tomcat`]: `inside-tomcat`, the gate as a filter of the application, beside others of its kind.
+//! - [`wars`]: `wars`, the same filter in wars that nobody has changed, in each Tomcat and Java, beside the gateway.
 //! - [`slow_answers`]: `slow-answers`, pages that mostly wait for other systems.
 //! - [`kill_and_restart`]: `kill-and-restart`, the application dies under load and comes back.
 //! - [`ticket_forgery`]: `ticket-forgery`, edited tickets, leases and invitations shown to the
@@ -110,6 +111,7 @@ mod under_capacity;
 mod waiting_cost;
 mod waiting_line;
 mod waiting_memory;
+mod wars;
 mod witness;
 mod workers;
 mod workers_cost;
@@ -221,6 +223,8 @@ enum Experiment {
     NodeFaults(node_faults::Options),
     #[command(name = "balancing-live")]
     BalancingLive(balancing_live::Options),
+    #[command(name = "wars")]
+    Wars(wars::Options),
     #[command(name = "workers-guard", hide = true)]
     WorkersGuard(workspace::GuardOptions),
     #[command(name = "proxy-cost-backend", hide = true)]
@@ -242,6 +246,7 @@ fn main() -> ExitCode {
         Experiment::Takeovers(options) => takeovers::run(options),
         Experiment::SharingLive(options) => sharing_live::run(&options),
         Experiment::InsideTomcat(options) => inside_tomcat::run(&options),
+        Experiment::Wars(options) => wars::run(&options),
         Experiment::SlowAnswers(options) => slow_answers::run(&options),
         Experiment::DegradationPapers(options) => degradation_papers::run(&options),
         Experiment::ClusterPapers(options) => cluster_papers::run(&options),

@@ -1,0 +1,292 @@
+//! `wars`: the filter in wars that nobody has changed, beside the gateway in front of the same.
+//!
+//! Each cell is a Tomcat, a JDK, a war and what protects it. One Tomcat with the filter and one behind the gateway
+//! run at the same time, on the same core, and have visitors in turns: who has none uses nothing.
+
+mod place;
+mod tell;
+mod visit;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+
+use crate::claims::{self, Claim};
+use crate::common::{Common, CommonOptions};
+use crate::cpu::CoreUse;
+use crate::crowd::Crowd;
+use crate::data;
+use crate::machine::Machine;
+use crate::observe::{Seen, observe};
+use crate::trouble::{Result, Trouble};
+use place::{Jdk, Place, Plan, Tomcat};
+use visit::{Visitors, War};
+
+const NAME: &str = "wars";
+/// How long a few visitors come first, for the compilers.
+const WARM_UP: Duration = Duration::from_secs(5);
+/// The same, and time before counting and counted, with --quick.
+const QUICK: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(2), Duration::from_secs(3)];
+
+/// Does the servlet filter, in a war that nobody has changed, protect it as well as the gateway in front?
+///
+/// Tomcat 9, 10.1 and 11 on each Java of 17 or later that is here, with two wars: Tomcat's own examples, and a wiki
+/// (JSPWiki), which Tomcat 10.1 and 11 convert at deployment. More visitors come than can be served, to the filter and
+/// to the gateway in turns. Tomcat has a core of its own; what is inside uses that one, and what is in front the other
+/// one, where the crowd is. It holds if the filter completes 0.95 of the sessions that the gateway in front does, for
+/// each war, and neither fails any inside.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  ./experiments/run wars                   about 22 minutes
+  ./experiments/run wars --quick           a look whether it runs, with one Java, about 3 minutes
+  ./experiments/run wars --same-core       the gateway on Tomcat's core, too: the cost without a second core; half as long again
+  ./experiments/run wars --wars jspwiki --java /usr/lib/jvm/java-17-openjdk-amd64 --out /tmp/wiki      these alone")]
+pub(crate) struct Options {
+    #[command(flatten)]
+    common: CommonOptions,
+    #[arg(long, value_name = "NAME,NAME", value_delimiter = ',', value_enum, default_values_t = [War::Examples, War::Jspwiki])]
+    wars: Vec<War>,
+    /// Homes of JDKs [default: all of 17 or later in /usr/lib/jvm]
+    #[arg(long, value_name = "HOME,HOME", value_delimiter = ',')]
+    java: Vec<PathBuf>,
+    /// Visitors at once.
+    #[arg(long, value_name = "N", default_value_t = 150, value_parser = clap::value_parser!(u32).range(1..=5000))]
+    users: u32,
+    /// How often each is played, in turns.
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=20))]
+    rounds: u32,
+    /// Time before counting in each turn, seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
+    warmup: u64,
+    /// Counted in each turn, seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 12, value_parser = clap::value_parser!(u64).range(1..))]
+    seconds: u64,
+    /// Plays the gateway on Tomcat's core, too.
+    #[arg(long)]
+    same_core: bool,
+    /// Measure nothing: judge earlier data.
+    #[arg(long)]
+    redraw: bool,
+}
+
+/// What protects a war, and where it computes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Way {
+    /// The filter, on Tomcat's core.
+    Inside,
+    /// The gateway, on the other one.
+    InFront,
+    /// The gateway, on Tomcat's core.
+    SameCore,
+}
+
+impl Way {
+    const ALL: [Way; 3] = [Way::Inside, Way::InFront, Way::SameCore];
+
+    const fn word(self) -> &'static str {
+        match self {
+            Way::Inside => "inside",
+            Way::InFront => "in-front",
+            Way::SameCore => "same-core",
+        }
+    }
+
+    /// Returns the gateway's core; `None`: there is no gateway.
+    const fn core(self, common: &Common) -> Option<usize> {
+        match self {
+            Way::Inside => None,
+            Way::InFront => Some(common.load_core),
+            Way::SameCore => Some(common.app_core),
+        }
+    }
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+struct Data {
+    experiment: String,
+    machine: Machine,
+    seed: u64,
+    users: u32,
+    rounds: u32,
+    warmup_s: f64,
+    measured_s: f64,
+    cells: Vec<Cell>,
+    claims: Vec<Claim>,
+}
+
+/// A turn: one crowd.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+struct Cell {
+    war: War,
+    tomcat: String,
+    java: u32,
+    way: Way,
+    sessions_per_s: f64,
+    completed: u64,
+    /// Time-outs, errors and refusals after the first page.
+    failures_inside: u64,
+    /// Time-outs and errors at the first page.
+    failures_at_start: u64,
+    /// First pages refused, with a time to come again.
+    refused: u64,
+    /// What kinds of failures, and at which steps.
+    failures: BTreeMap<String, u64>,
+    failures_by_step: BTreeMap<String, u64>,
+    requests_per_s: f64,
+    session_s_p50: f64,
+    /// Shares of one core.
+    tomcat_cpu_share: f64,
+    gateway_cpu_share: Option<f64>,
+    crowd_cpu_share: f64,
+    app_core: CoreUse,
+    load_core: CoreUse,
+}
+
+impl Cell {
+    fn new(plan: &Plan<'_>, way: Way, seen: Seen) -> Self {
+        let crowd = seen.crowd;
+        Cell {
+            war: plan.war,
+            tomcat: plan.tomcat.version.clone(),
+            java: plan.jdk.version,
+            way,
+            sessions_per_s: crowd.sessions_per_s,
+            completed: crowd.sessions_completed,
+            failures_inside: crowd.mid_session_failures,
+            failures_at_start: crowd.first_step_failures,
+            refused: crowd.refusals,
+            failures: crowd.failures_by_kind.into_iter().filter(|(_, count)| *count > 0).collect(),
+            failures_by_step: crowd.failures_by_step.into_iter().filter(|(_, count)| *count > 0).collect(),
+            requests_per_s: crowd.requests_per_s,
+            session_s_p50: crowd.session_time.p50_s,
+            tomcat_cpu_share: seen.app_cpu_share,
+            gateway_cpu_share: seen.gateway_cpu_share,
+            crowd_cpu_share: crowd.crowd_cpu_share,
+            app_core: seen.app_core,
+            load_core: seen.load_core,
+        }
+    }
+}
+
+/// The times of a turn.
+#[derive(Clone, Copy)]
+struct Times {
+    compilers: Duration,
+    warmup: Duration,
+    measured: Duration,
+}
+
+/// Runs it, and returns whether the claims hold.
+pub(crate) fn run(options: &Options) -> Result<bool> {
+    let common = options.common.prepare(NAME)?;
+    let path = common.out.join("data/result.json");
+    let mut data = data::measured(&path, NAME, options.redraw, || measure(&common, options, &path))?;
+    data.claims = tell::judge(&data);
+    data::save(&path, &data)?;
+    print!("{}{}", tell::tables(&data), claims::text(&data.claims));
+    Ok(common.quick || claims::all_hold(&data.claims))
+}
+
+fn measure(common: &Common, options: &Options, path: &Path) -> Result<Data> {
+    let (tomcats, mut jdks) = (Tomcat::all()?, Jdk::all(&options.java)?);
+    let seconds = |seconds| Duration::from_secs(seconds);
+    let (mut times, mut rounds) = (
+        Times { compilers: WARM_UP, warmup: seconds(options.warmup), measured: seconds(options.seconds) },
+        options.rounds,
+    );
+    if common.quick {
+        let [compilers, warmup, measured] = QUICK;
+        (times, rounds) = (Times { compilers, warmup, measured }, 1);
+        jdks.truncate(1);
+    }
+    let ways = if options.same_core { &Way::ALL[..] } else { &Way::ALL[..2] };
+    let mut data = Data {
+        experiment: NAME.to_string(),
+        machine: common.machine.clone(),
+        seed: common.seed,
+        users: options.users,
+        rounds,
+        warmup_s: times.warmup.as_secs_f64(),
+        measured_s: times.measured.as_secs_f64(),
+        cells: Vec::new(),
+        claims: Vec::new(),
+    };
+    let all = options.wars.len() * tomcats.len() * jdks.len() * ways.len() * rounds as usize;
+    let began = Instant::now();
+    for war in &options.wars {
+        for tomcat in &tomcats {
+            let plans: Vec<Plan<'_>> =
+                jdks.iter().map(|jdk| Plan { common, tomcat, jdk, war: *war }).collect();
+            // What an earlier run has left is not taken for something new.
+            for folder in ways.iter().flat_map(|way| plans.first().map(|plan| plan.base(*way))) {
+                let _ = fs::remove_dir_all(folder);
+            }
+            for plan in plans {
+                for cell in turns(&plan, options.users, ways, times, rounds)? {
+                    data.cells.push(cell);
+                }
+                data::save(path, &data)?;
+                eprintln!("{} of {all} turns, {} s", data.cells.len(), began.elapsed().as_secs());
+            }
+        }
+    }
+    Ok(data)
+}
+
+/// Plays one war in one Tomcat on one Java, protected in each of the ways in turns.
+fn turns(plan: &Plan<'_>, users: u32, ways: &[Way], times: Times, rounds: u32) -> Result<Vec<Cell>> {
+    let mut places = Vec::new();
+    for way in ways {
+        let mut place = plan.open(*way)?;
+        play(plan, *way, &mut place, Visitors::WarmUp, (Duration::ZERO, times.compilers))?;
+        places.push((*way, place));
+    }
+    let mut cells = Vec::new();
+    for round in 0..rounds {
+        for (way, place) in &mut places {
+            let seen = play(plan, *way, place, Visitors::Crowd(users), (times.warmup, times.measured))?;
+            let cell = Cell::new(plan, *way, seen);
+            eprintln!("{}", tell::line(&cell, round + 1));
+            cells.push(cell);
+        }
+        // Whoever was last is first: neither always comes after the other.
+        places.reverse();
+    }
+    Ok(cells)
+}
+
+fn play(
+    plan: &Plan<'_>,
+    way: Way,
+    place: &mut Place,
+    visitors: Visitors,
+    (warmup, measured): (Duration, Duration),
+) -> Result<Seen> {
+    let (common, folder) = (plan.common, plan.base(way));
+    place.tomcat.must_run()?;
+    let crowd = Crowd {
+        suimon: &common.suimon,
+        name: "crowd",
+        folder: &folder,
+        core: common.load_core,
+        journey: plan.war.journey(common.seed, visitors, &place.field),
+        to: place.gateway.address,
+        warmup,
+        measure: Some(measured),
+    };
+    let pid = place.tomcat.pid();
+    let seen = observe(common, &crowd, pid, &mut place.gateway, &folder.join("states.jsonl"), |_| ())?;
+    if visitors == Visitors::WarmUp && seen.crowd.sessions_completed == 0 {
+        let (war, failures) = (plan.war.name(), seen.crowd.failures_by_step);
+        return Err(Trouble::Failed(format!(
+            "nobody completes a session of {war} in Tomcat {}: {failures:?}",
+            plan.tomcat.version
+        )));
+    }
+    Ok(seen)
+}

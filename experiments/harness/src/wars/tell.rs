@@ -1,0 +1,138 @@
+//! What was found: the claims and the tables.
+
+use suimon_statistics::mean;
+use suimon_statistics::table::numbers;
+
+use super::visit::War;
+use super::{Cell, Data, Way};
+use crate::claims::Claim;
+
+/// What the filter must complete of what the gateway in front does, for each war.
+const OF_GATEWAY_MIN: f64 = 0.95;
+/// Share of its core that Tomcat and what shares it use where more come than can be served.
+const USED_MIN: f64 = 0.9;
+
+/// Returns what was to hold, and whether it does.
+pub(super) fn judge(data: &Data) -> Vec<Claim> {
+    let mut claims = Vec::new();
+    for war in data.wars() {
+        let of = |way| data.cells.iter().filter(move |cell| cell.war == war && cell.way == way);
+        let total = |way| of(way).map(|cell| cell.sessions_per_s).sum::<f64>();
+        let ratio = total(Way::Inside) / total(Way::InFront);
+        claims.push(Claim::new(
+            format!(
+                "{}: inside, at least {OF_GATEWAY_MIN} of the sessions that the gateway in front completes, all Tomcats \
+                 and Javas together: {ratio:.3}",
+                war.name()
+            ),
+            ratio >= OF_GATEWAY_MIN,
+        ));
+    }
+    let failures = |way| -> u64 {
+        data.cells.iter().filter(|cell| cell.way == way).map(|cell| cell.failures_inside).sum()
+    };
+    let [inside, in_front, same_core] = Way::ALL.map(failures);
+    claims.push(Claim::new(
+        format!(
+            "no failure inside a session in any turn: {inside} with the filter, {} with the gateway",
+            in_front + same_core
+        ),
+        inside + in_front + same_core == 0 && data.cells.iter().all(|cell| cell.completed > 0),
+    ));
+    let used = |cell: &Cell| cell.app_core.busy + cell.app_core.stolen;
+    let least = data.cells.iter().map(used).fold(f64::INFINITY, f64::min);
+    claims.push(Claim::new(
+        format!("more came than can be served: Tomcat's core was used for at least {USED_MIN} of each turn: {least:.2}"),
+        least >= USED_MIN,
+    ));
+    claims
+}
+
+/// Returns what one turn came to.
+pub(super) fn line(cell: &Cell, round: u32) -> String {
+    format!(
+        "{}, Tomcat {}, Java {}, {}, round {round}: {:.2} sessions/s, {} failures inside {:?}",
+        cell.war.name(),
+        cell.tomcat,
+        cell.java,
+        cell.way.word(),
+        cell.sessions_per_s,
+        cell.failures_inside,
+        cell.failures_by_step
+    )
+}
+
+impl Data {
+    fn wars(&self) -> Vec<War> {
+        let mut wars: Vec<War> = self.cells.iter().map(|cell| cell.war).collect();
+        wars.dedup();
+        wars
+    }
+
+    /// Returns what was combined: wars, Tomcats and Javas.
+    fn combinations(&self) -> Vec<(War, &str, u32)> {
+        let mut all: Vec<_> =
+            self.cells.iter().map(|cell| (cell.war, cell.tomcat.as_str(), cell.java)).collect();
+        all.dedup();
+        all
+    }
+}
+
+/// Returns the tables.
+pub(super) fn tables(data: &Data) -> String {
+    let headings = [
+        "war",
+        "Tomcat",
+        "Java",
+        "inside",
+        "in front",
+        "ratio",
+        "same core",
+        "ratio",
+        "failures",
+        "refused",
+        "core",
+        "gateway",
+    ];
+    let rows: Vec<Vec<String>> = data.combinations().into_iter().map(|which| row(data, which)).collect();
+    format!(
+        "\n{} visitors at once; sessions completed per second, means of {} turns of {:.0} s; {}\n\n{}",
+        data.users,
+        data.rounds,
+        data.measured_s,
+        data.machine.processor,
+        numbers(&headings, &rows)
+    )
+}
+
+fn row(data: &Data, (war, tomcat, java): (War, &str, u32)) -> Vec<String> {
+    let of = |way: Option<Way>| -> Vec<&Cell> {
+        let is_it = |cell: &&Cell| cell.war == war && cell.tomcat == tomcat && cell.java == java;
+        data.cells.iter().filter(is_it).filter(|cell| way.is_none_or(|way| cell.way == way)).collect()
+    };
+    let per_s = |way| {
+        let turns: Vec<f64> = of(Some(way)).iter().map(|cell| cell.sessions_per_s).collect();
+        (!turns.is_empty()).then(|| mean(&turns))
+    };
+    let inside = per_s(Way::Inside);
+    let number = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.2}"));
+    let ratio = |way| number(inside.zip(per_s(way)).map(|(inside, other)| inside / other));
+    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    let all = of(None);
+    let core: Vec<f64> = all.iter().map(|cell| cell.app_core.busy).collect();
+    let gateway: Vec<f64> = of(Some(Way::InFront)).iter().filter_map(|cell| cell.gateway_cpu_share).collect();
+    vec![
+        war.name().to_string(),
+        tomcat.to_string(),
+        java.to_string(),
+        number(inside),
+        number(per_s(Way::InFront)),
+        ratio(Way::InFront),
+        number(per_s(Way::SameCore)),
+        ratio(Way::SameCore),
+        all.iter().map(|cell| cell.failures_inside).sum::<u64>().to_string(),
+        all.iter().map(|cell| cell.refused).sum::<u64>().to_string(),
+        percent(mean(&core)),
+        percent(mean(&gateway)),
+    ]
+}

@@ -1,0 +1,196 @@
+//! What is deployed, and what a visitor does there.
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+/// The longest a visitor waits for one answer, seconds.
+pub(super) const PATIENCE_S: u32 = 15;
+
+/// An application, as its makers published it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum War {
+    /// Tomcat's own examples.
+    Examples,
+    /// A wiki from Maven Central, made for `javax`.
+    Jspwiki,
+}
+
+/// The visitors.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Visitors {
+    /// So many at once, one session after another, who think between two pages.
+    Crowd(u32),
+    /// A few who do not think, for the compilers of pages and of the virtual machine.
+    WarmUp,
+}
+
+/// How many of them.
+const WARM_UP_USERS: u32 = 2;
+
+impl War {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            War::Examples => "examples",
+            War::Jspwiki => "jspwiki",
+        }
+    }
+
+    /// Returns the page that says that it is there, and what is in it.
+    pub(super) const fn ready(self) -> (&'static str, &'static str) {
+        match self {
+            War::Examples => ("/examples/servlets/servlet/SessionExample", "Session"),
+            // The wiki's search finds what its index has, which it makes some time after its start.
+            War::Jspwiki => ("/jspwiki/Wiki.jsp?page=Find", "page=Coffee\">Coffee</a></td>"),
+        }
+    }
+
+    /// Returns a page whose form has a field of a name that is another one after each start, and what stands before
+    /// that name.
+    pub(super) const fn form(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            War::Examples => None,
+            War::Jspwiki => Some(("/jspwiki/Edit.jsp?page=Note0", "/>\n<input type='hidden' name='")),
+        }
+    }
+
+    /// Returns the mean think time: short enough that the crowd asks for more than one core can do.
+    const fn think_ms(self) -> u32 {
+        match self {
+            War::Examples => 10,
+            War::Jspwiki => 200,
+        }
+    }
+
+    /// Returns the journey file. A visitor whose request fails leaves; who is refused at the first page comes back.
+    /// `field` is the name of the form's field, if it has one, that is another one after each start.
+    pub(super) fn journey(self, seed: u64, visitors: Visitors, field: &str) -> String {
+        let (users, think) = match visitors {
+            Visitors::Crowd(users) => {
+                (users, format!("{{ mean = \"{}ms\", shape = \"exponential\" }}", self.think_ms()))
+            }
+            Visitors::WarmUp => (WARM_UP_USERS, "\"0ms\"".to_string()),
+        };
+        let steps = match self {
+            War::Examples => EXAMPLES.to_string(),
+            War::Jspwiki => JSPWIKI.replace("FIELD", field),
+        };
+        format!(
+            "seed = {seed}
+
+[arrivals.closed]
+users = {users}
+start_over = \"1s\"
+
+[visitor]
+think = {think}
+patience = \"{PATIENCE_S}s\"
+returning = false
+
+[visitor.on_failure]
+retries_max = 0
+
+[visitor.on_refusal]
+retries_max = 1000
+{steps}"
+        )
+    }
+}
+
+/// The session servlet, the cart, and pages of other kinds.
+const EXAMPLES: &str = r#"
+[[journey]]
+name = "examples"
+
+[[journey.steps]]
+name = "session"
+path = "/examples/servlets/servlet/SessionExample"
+expect = { status = 200, text = "Session" }
+
+[[journey.steps]]
+name = "remember"
+path = "/examples/servlets/servlet/SessionExample"
+form = { dataname = "visitor", datavalue = "number-{user}" }
+expect = { status = 200, text = "visitor = number-" }
+
+[[journey.steps]]
+name = "put-in-cart"
+path = "/examples/jsp/sessions/carts.jsp?itemId=1&submit=add"
+expect = { status = 200, text = "<li> X-files movie" }
+
+[[journey.steps]]
+name = "products"
+path = "/examples/jsp/jsp2/tagfiles/products.jsp"
+expect = { status = 200, text = "Products" }
+
+[[journey.steps]]
+name = "functions"
+path = "/examples/jsp/jsp2/el/functions.jsp?foo=tea"
+expect = { status = 200, text = "aet" }
+
+[[journey.steps]]
+name = "put-more"
+path = "/examples/jsp/sessions/carts.jsp?itemId=2&submit=add"
+expect = { status = 200, text = "<li> X-files movie" }
+
+[[journey.steps]]
+name = "recall"
+path = "/examples/servlets/servlet/SessionExample"
+expect = { status = 200, text = "visitor = number-" }
+"#;
+
+/// Reads, searches, and writes a note: one for each visitor, so that the wiki does not grow for ever.
+const JSPWIKI: &str = r#"
+[[journey]]
+name = "wiki"
+
+[[journey.steps]]
+name = "main"
+path = "/jspwiki/Wiki.jsp?page=Main"
+expect = { status = 200, text = "Line 40 of <b>Main</b>" }
+
+[[journey.steps]]
+name = "tea"
+path = "/jspwiki/Wiki.jsp?page=Tea"
+expect = { status = 200, text = "Line 40 of <b>Tea</b>" }
+
+[[journey.steps]]
+name = "search"
+path = "/jspwiki/Wiki.jsp?page=Find"
+expect = { status = 200, text = "page=Coffee\">Coffee</a></td>" }
+
+[[journey.steps]]
+name = "edit-form"
+path = "/jspwiki/Edit.jsp?page=Note{user}"
+expect = { status = 200 }
+capture = { check = { input = "FIELD" } }
+
+[[journey.steps]]
+name = "save"
+path = "/jspwiki/Edit.jsp?page=Note{user}"
+content_type = "application/x-www-form-urlencoded"
+body = "page=Note{user}&action=save&encodingcheck=%E3%81%81&FIELD={check}&submit_auth=&ok=Save&changenote=&_editedtext=Visit+{session}+was+here.+See+%5BTea%5D."
+expect = { status = 302 }
+
+[[journey.steps]]
+name = "look"
+path = "/jspwiki/Wiki.jsp?page=Note{user}"
+expect = { status = 200, text = "was here" }
+"#;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_journey_is_one_the_crowd_understands() {
+        for (war, steps) in [(War::Examples, 7), (War::Jspwiki, 6)] {
+            for visitors in [Visitors::Crowd(150), Visitors::WarmUp] {
+                let text = war.journey(1, visitors, "dqkahd");
+                let workload =
+                    suimon_settings::journey::read(&text).unwrap_or_else(|faults| panic!("{faults}\n{text}"));
+                assert_eq!(workload.kinds[0].steps.len(), steps);
+            }
+        }
+    }
+}
