@@ -28,7 +28,7 @@ use visit::{Visitors, War};
 
 const NAME: &str = "wars";
 /// How long a few visitors come first, for the compilers.
-const WARM_UP: Duration = Duration::from_secs(5);
+const WARM_UP: Duration = Duration::from_secs(8);
 /// The same, and time before counting and counted, with --quick.
 const QUICK: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(2), Duration::from_secs(3)];
 

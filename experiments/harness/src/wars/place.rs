@@ -74,7 +74,7 @@ impl Tomcat {
         } else {
             "jakarta/target/suimon-filter.jar"
         };
-        existing(experiments().join("../java/filter").join(jar))
+        existing(&experiments().join("../java/filter").join(jar))
     }
 }
 
@@ -110,8 +110,8 @@ impl Jdk {
     }
 }
 
-fn existing(file: PathBuf) -> Result<PathBuf> {
-    file.canonicalize().map_err(|_| missing(&file))
+fn existing(file: &Path) -> Result<PathBuf> {
+    file.canonicalize().map_err(|_| missing(file))
 }
 
 fn missing(file: &Path) -> Trouble {
@@ -194,7 +194,7 @@ impl Plan<'_> {
             write(&base.join(format!("pages/{name}.txt")), &format!("!!{name}\n{text}"))?;
         }
         write(&base.join("pages/Find.txt"), "!!Find\n[{Search query='lanterns' max='20'}]\n")?;
-        let war = existing(experiments().join("wars/target/jspwiki.war"))?;
+        let war = existing(&experiments().join("wars/target/jspwiki.war"))?;
         if self.tomcat.is_javax() {
             return copy(&war, &base.join("webapps/jspwiki.war"));
         }
