@@ -28,7 +28,7 @@ use visit::{Visitors, War};
 
 const NAME: &str = "wars";
 /// How long a few visitors come first, for the compilers.
-const WARM_UP: Duration = Duration::from_secs(8);
+const WARM_UP: Duration = Duration::from_secs(20);
 /// The same, and time before counting and counted, with --quick.
 const QUICK: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(2), Duration::from_secs(3)];
 
@@ -60,10 +60,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=20))]
     rounds: u32,
     /// Time before counting in each turn, seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 3)]
     warmup: u64,
     /// Counted in each turn, seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 12, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     seconds: u64,
     /// Plays the gateway on Tomcat's core, too.
     #[arg(long)]

@@ -26,7 +26,7 @@ pub(super) enum Visitors {
 }
 
 /// How many of them.
-const WARM_UP_USERS: u32 = 2;
+const WARM_UP_USERS: u32 = 8;
 
 impl War {
     pub(super) const fn name(self) -> &'static str {
