@@ -32,7 +32,7 @@ const HEAD: &str = "\
  */";
 
 /// What Rust says of safety is said once, above.
-const SAFETY: &str = " *\n * # Safety\n * As the module says.\n";
+const SAFETY: &str = "\n # Safety\n As the module says.\n";
 
 /// Returns the header of the workspace at `root`.
 ///
@@ -67,6 +67,12 @@ pub(crate) fn text(root: &Path) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use std::process::Command;
+
+    #[test]
+    fn the_header_says_nothing_of_a_module_of_rust() {
+        let text = super::text(&crate::root()).unwrap();
+        assert!(!text.contains("Safety") && !text.contains("the module"), "{text}");
+    }
 
     #[test]
     fn the_header_is_one_of_c_and_of_cpp() {

@@ -357,9 +357,6 @@ extern "C" {
  thread (two with the admin listener), and others for moments in which files are written.
 
  A process that forks has no gateway in the child.
-
- # Safety
- As the module says.
  */
 suimon_server *suimon_server_open(const uint8_t *settings,
                                   size_t length,
@@ -377,9 +374,6 @@ suimon_server *suimon_server_open(const uint8_t *settings,
  SUIMON_WAITS: the result comes by suimon_server_next.
  SUIMON_ANSWERED: the buffer has the whole answer, "HTTP/1.1 503 ...\r\n...\r\n\r\nbody". The request is over.
  SUIMON_TOO_SMALL: the result is kept; suimon_server_result tells it.
-
- # Safety
- As the module says.
  */
 int32_t suimon_server_enter(const suimon_server *server,
                             const uint8_t *head,
@@ -394,9 +388,6 @@ int32_t suimon_server_enter(const suimon_server *server,
  Waits up to `timeout_ms` milliseconds for a request that waited to be let in (SUIMON_OK) or answered
  (SUIMON_ANSWERED), and says which; the buffer is as after suimon_server_enter. Any thread may call it, usually
  one does in a loop, until SUIMON_CLOSED. SUIMON_NOTHING: nothing within the time.
-
- # Safety
- As the module says.
  */
 int32_t suimon_server_next(const suimon_server *server,
                            uint32_t timeout_ms,
@@ -407,18 +398,12 @@ int32_t suimon_server_next(const suimon_server *server,
  Tells what suimon_server_enter, suimon_server_next or suimon_server_answer could not write because the buffer
  was too small, with the result that they would have had. SUIMON_WAITS: it is not decided yet. SUIMON_NOTHING:
  all was told.
-
- # Safety
- As the module says.
  */
 int32_t suimon_server_result(const suimon_server *server, uint64_t request, suimon_buffer *out);
 
 /*
  Says that the client of a request has left. One that waits is over, and so is one whose result was not told
  yet: suimon_server_next will not name it. One that was let in keeps its slot until suimon_server_end.
-
- # Safety
- As the module says.
  */
 int32_t suimon_server_leave(const suimon_server *server, uint64_t request);
 
@@ -429,9 +414,6 @@ int32_t suimon_server_leave(const suimon_server *server, uint64_t request);
 
  The buffer gets what to change, a line each: "+name: value\r\n" add, "=name: value\r\n" set (all others of the
  name go), "-name\r\n" take out. Once for each request: what is said later changes nothing.
-
- # Safety
- As the module says.
  */
 int32_t suimon_server_answer(const suimon_server *server,
                              uint64_t request,
@@ -444,25 +426,16 @@ int32_t suimon_server_answer(const suimon_server *server,
  Says that the work on a request is over: its slot is given back. Without suimon_server_answer before, the
  process has failed to answer. Exactly one for each request that was let in; further ones get SUIMON_UNKNOWN.
  A request whose result did not fit into the buffer can be given up with it, too.
-
- # Safety
- As the module says.
  */
 int32_t suimon_server_end(const suimon_server *server, uint64_t request);
 
 /*
  Tells what `GET /api/state` of the admin listener answers, as JSON.
-
- # Safety
- As the module says.
  */
 int32_t suimon_server_state(const suimon_server *server, suimon_buffer *json);
 
 /*
  Tells where the admin listener really is, as text: "127.0.0.1:8001" or "unix:/path". SUIMON_NOTHING: it is off.
-
- # Safety
- As the module says.
  */
 int32_t suimon_server_admin(const suimon_server *server,
                             suimon_buffer *address);
@@ -471,9 +444,6 @@ int32_t suimon_server_admin(const suimon_server *server,
  Refuses newcomers, waits for what is under way up to `timeouts.drain`, writes what outlives the process, and
  ends all threads. Meanwhile other threads go on with all other calls, so that what is under way can end; what
  is not ended then is abandoned. Every later call gets SUIMON_CLOSED. NULL is nothing to close.
-
- # Safety
- As the module says.
  */
 void suimon_server_close(suimon_server *server);
 
@@ -481,9 +451,6 @@ void suimon_server_close(suimon_server *server);
  Opens a gate that knows no routes and no kinds of session yet. `settings`: suimon.toml as text, of which
  [gate] and what is below it count. Times are nanoseconds since an origin that the caller chooses; the gate
  reads no clock and starts no thread. Returns NULL on failure, and why as text in `error`, which may be NULL.
-
- # Safety
- As the module says.
  */
 suimon_gate *suimon_gate_open(const uint8_t *settings, size_t length, uint64_t now, suimon_buffer *error);
 
@@ -491,9 +458,6 @@ suimon_gate *suimon_gate_open(const uint8_t *settings, size_t length, uint64_t n
  Opens a gate in the state that a file of a recording begins with, or that suimon_gate_save has written: it goes
  on exactly as that one would have. Only bytes of the same build are taken. What was in the application still
  holds its slot, and is ended by its number. Returns NULL on failure, as suimon_gate_open does.
-
- # Safety
- As the module says.
  */
 suimon_gate *suimon_gate_restore(const uint8_t *recording,
                                  size_t length,
@@ -502,9 +466,6 @@ suimon_gate *suimon_gate_restore(const uint8_t *recording,
 /*
  Declares a route, whose number is written to `route`; they count up from 0. `mode`: SUIMON_ENFORCE,
  SUIMON_OBSERVE, SUIMON_OFF, or a fixed limit from 1 on.
-
- # Safety
- As the module says.
  */
 int32_t suimon_gate_route(suimon_gate *gate, uint64_t now, int32_t mode, uint32_t *route);
 
@@ -512,18 +473,12 @@ int32_t suimon_gate_route(suimon_gate *gate, uint64_t now, int32_t mode, uint32_
  Declares a kind of session, whose number is written to `kind`; they count up from 0. `patience`: how long its
  visitors wait for an answer; 0: it is learned. `hold`: how long a newcomer is held at most; 0: 0.7 of the
  patience, at most 10 s.
-
- # Safety
- As the module says.
  */
 int32_t suimon_gate_kind(suimon_gate *gate, uint64_t now, uint64_t patience, uint64_t hold, uint32_t *kind);
 
 /*
  Takes in a request, whose number is written to `request`. What becomes of it follows from suimon_gate_poll, at
  once or when its time has come.
-
- # Safety
- As the module says.
  */
 int32_t suimon_gate_arrive(suimon_gate *gate,
                            uint64_t now,
@@ -533,9 +488,6 @@ int32_t suimon_gate_arrive(suimon_gate *gate,
 /*
  Gives back the slot of a request that was started. `outcome`: SUIMON_COMPLETED, SUIMON_DECLINED, SUIMON_FAILED
  or SUIMON_ABANDONED. SUIMON_UNKNOWN: it has none.
-
- # Safety
- As the module says.
  */
 int32_t suimon_gate_end(suimon_gate *gate,
                         uint64_t now,
@@ -544,9 +496,6 @@ int32_t suimon_gate_end(suimon_gate *gate,
 
 /*
  Says that the client of a request has left. One that waits is forgotten; one in the application keeps its slot.
-
- # Safety
- As the module says.
  */
 int32_t suimon_gate_depart(suimon_gate *gate,
                            uint64_t now,
@@ -555,17 +504,11 @@ int32_t suimon_gate_depart(suimon_gate *gate,
 /*
  Suspends a request: the application waits for its client, who was waited for `client_time` nanoseconds of its
  stay so far. It holds no slot from now on.
-
- # Safety
- As the module says.
  */
 int32_t suimon_gate_suspend(suimon_gate *gate, uint64_t now, uint64_t request, uint64_t client_time);
 
 /*
  Says that the client of a suspended request is waited for no longer: SUIMON_RESUMED follows once it has a slot.
-
- # Safety
- As the module says.
  */
 int32_t suimon_gate_resume(suimon_gate *gate,
                            uint64_t now,
@@ -573,93 +516,60 @@ int32_t suimon_gate_resume(suimon_gate *gate,
 
 /*
  Does what is due: the time of suimon_gate_next_timeout has come.
-
- # Safety
- As the module says.
  */
 int32_t suimon_gate_tick(suimon_gate *gate, uint64_t now);
 
 /*
  Does what a recorded event says; see suimon_recording_next. Every call of a gate can be one, those of lines,
  services, nodes and workers, too.
-
- # Safety
- As the module says.
  */
 int32_t suimon_gate_apply(suimon_gate *gate, uint64_t now, const uint8_t *event, size_t length);
 
 /*
  Tells the next thing that should happen. To be called after every call that can change something, until
  SUIMON_NOTHING.
-
- # Safety
- As the module says.
  */
 int32_t suimon_gate_poll(suimon_gate *gate, suimon_output *output);
 
 /*
  Tells when suimon_gate_tick is due, if nothing else happens before. SUIMON_NOTHING: never.
-
- # Safety
- As the module says.
  */
 int32_t suimon_gate_next_timeout(const suimon_gate *gate, uint64_t *at);
 
 /*
  Tells everything that can be seen of a gate, as JSON.
-
- # Safety
- As the module says.
  */
 int32_t suimon_gate_state(const suimon_gate *gate, uint64_t now, suimon_buffer *json);
 
 /*
  Writes all that later decisions can rest on, for suimon_gate_restore.
-
- # Safety
- As the module says.
  */
 int32_t suimon_gate_save(const suimon_gate *gate, uint64_t now, suimon_buffer *state);
 
 /*
  Tells the hash of all decisions so far: the same calls give the same hash, on every machine.
-
- # Safety
- As the module says.
  */
 int32_t suimon_gate_trace(const suimon_gate *gate, uint64_t *trace);
 
 /*
  Tells the hash of all starts, refusals and positions since the gate was opened or restored.
-
- # Safety
- As the module says.
  */
 int32_t suimon_gate_answers(const suimon_gate *gate, uint64_t *answers);
 
 /*
  Ends a gate. The pointer is dead then: no other call with it may be under way, or come later. NULL is nothing to
  end.
-
- # Safety
- As the module says.
  */
 void suimon_gate_close(suimon_gate *gate);
 
 /*
  Tells the short name of a reason, which never changes: docs/reasons.md has them all.
-
- # Safety
- As the module says.
  */
 int32_t suimon_reason(uint32_t number, suimon_buffer *text);
 
 /*
  Opens one file of a recording (`suimon serve --record`, or `record.file` in the settings), given as its bytes,
  which are copied. Returns NULL on failure, and why as text in `error`, which may be NULL.
-
- # Safety
- As the module says.
  */
 suimon_recording *suimon_recording_open(const uint8_t *recording,
                                         size_t length,
@@ -668,18 +578,12 @@ suimon_recording *suimon_recording_open(const uint8_t *recording,
 /*
  Tells the next piece: an event, with its bytes in the buffer; a mark; or the end, after which there is
  SUIMON_NOTHING. SUIMON_INVALID: the file is damaged there, and the buffer says how.
-
- # Safety
- As the module says.
  */
 int32_t suimon_recording_next(suimon_recording *recording, suimon_recording_part *part, suimon_buffer *out);
 
 /*
  Tells what a recording says of itself, as JSON: program, run, segment, when it begins (`at`, nanoseconds of the
  gate's clock), names of routes and kinds.
-
- # Safety
- As the module says.
  */
 int32_t suimon_recording_header(const suimon_recording *recording,
                                 suimon_buffer *json);
@@ -687,9 +591,6 @@ int32_t suimon_recording_header(const suimon_recording *recording,
 /*
  Ends the reading of a recording. The pointer is dead then: no other call with it may be under way, or come later. NULL is nothing to
  end.
-
- # Safety
- As the module says.
  */
 void suimon_recording_close(suimon_recording *recording);
 
