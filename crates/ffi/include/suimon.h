@@ -410,7 +410,7 @@ int32_t suimon_server_leave(const suimon_server *server, uint64_t request);
 /*
  Says that the head of the application's answer is about to go out: its status, and those of its header lines,
  "name: value\r\n", that are named set-cookie, cache-control, cdn-cache-control, surrogate-control,
- content-type or suimon-*; with `[response]` headers in the settings, also those of their names.
+ content-type, x-accel-buffering or suimon-*; with `[response]` headers in the settings, also those of their names.
 
  The buffer gets what to change, a line each: "+name: value\r\n" add, "=name: value\r\n" set (all others of the
  name go), "-name\r\n" take out. Once for each request: what is said later changes nothing.
@@ -423,11 +423,37 @@ int32_t suimon_server_answer(const suimon_server *server,
                              suimon_buffer *out);
 
 /*
- Says that the work on a request is over: its slot is given back. Without suimon_server_answer before, the
- process has failed to answer. Exactly one for each request that was let in; further ones get SUIMON_UNKNOWN.
- A request whose result did not fit into the buffer can be given up with it, too.
+ Asks whether the answer that suimon_server_answer told of is a stream, or opens one: event streams, gRPC, what
+ is not to be buffered (x-accel-buffering: no), and upgrades (101). SUIMON_OK: it is, and needs a slot until its
+ head alone, so call suimon_server_end now and go on with the answer. SUIMON_NOTHING: it is not, or has no head yet.
  */
-int32_t suimon_server_end(const suimon_server *server, uint64_t request);
+int32_t suimon_server_streams(const suimon_server *server,
+                              uint64_t request);
+
+/*
+ Says that the work on a request is over: its slot is given back. Without suimon_server_answer before, the
+ process has failed to answer. Each request that was let in is ended exactly once, by this function,
+ suimon_server_end_without or suimon_server_fail; later calls get SUIMON_UNKNOWN. A request whose result did not fit
+ into the buffer can be given up with it, too.
+ */
+int32_t suimon_server_end(const suimon_server *server,
+                          uint64_t request);
+
+/*
+ As suimon_server_end, where the client was waited for `client_time` nanoseconds of the work: that is no time of the
+ application's. To be called once a client takes its answer slowly: the slot goes to another request, and the
+ rest of the answer needs none.
+ */
+int32_t suimon_server_end_without(const suimon_server *server,
+                                  uint64_t request,
+                                  uint64_t client_time);
+
+/*
+ As suimon_server_end, where the work has failed, whatever suimon_server_answer has said: perhaps in the middle of
+ its answer.
+ */
+int32_t suimon_server_fail(const suimon_server *server,
+                           uint64_t request);
 
 /*
  Tells what `GET /api/state` of the admin listener answers, as JSON.

@@ -215,11 +215,19 @@ impl Requests {
         Ok(entry.tell(out))
     }
 
-    /// Ends a request.
-    pub(crate) fn end(&self, number: u64) -> Result<(), Fault> {
+    /// Returns whether the answer to a request is a stream, or opens one.
+    pub(crate) fn streams(&self, number: u64) -> Result<bool, Fault> {
+        match &self.shard(number).get(&number).ok_or(Fault::Unknown)?.state {
+            State::LetIn { admitted, is_told: true } => Ok(admitted.streams()),
+            _ => Err(Fault::Unknown),
+        }
+    }
+
+    /// Ends a request; `end` says how the work on it went.
+    pub(crate) fn end(&self, number: u64, end: impl FnOnce(Admitted)) -> Result<(), Fault> {
         let ended = self.take(number, &mut self.shard(number))?;
         match ended.state {
-            State::LetIn { admitted, is_told: true } => admitted.end(),
+            State::LetIn { admitted, is_told: true } => end(*admitted),
             // Nobody was told that it may be worked on.
             _ => ended.let_go(),
         }

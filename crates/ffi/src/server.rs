@@ -15,7 +15,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use suimon_admin::Watch;
 use suimon_identity::keys::Keys;
-use suimon_proxy::{Door, Embedded, Entered};
+use suimon_proxy::{Admitted, Door, Embedded, Entered};
 use suimon_settings::{Settings, StatePath, state_folder};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
@@ -173,9 +173,24 @@ impl Server {
         self.requests.answer(number, status, head::lines(lines)?, out)
     }
 
+    /// Tells whether the answer to a request is a stream.
+    pub(crate) fn streams(&self, number: u64) -> Result<Code, Fault> {
+        self.requests.streams(number).map(|is_stream| if is_stream { Code::Ok } else { Code::Nothing })
+    }
+
     /// Ends a request.
     pub(crate) fn end(&self, number: u64) -> Result<Code, Fault> {
-        self.requests.end(number).map(|()| Code::Ok)
+        self.end_without(number, Duration::ZERO)
+    }
+
+    /// Ends a request whose client was waited for.
+    pub(crate) fn end_without(&self, number: u64, client_time: Duration) -> Result<Code, Fault> {
+        self.requests.end(number, |admitted| admitted.end_without(client_time)).map(|()| Code::Ok)
+    }
+
+    /// Ends a request on which the work has failed.
+    pub(crate) fn fail(&self, number: u64) -> Result<Code, Fault> {
+        self.requests.end(number, Admitted::fail).map(|()| Code::Ok)
     }
 
     /// Tells what `GET /api/state` answers.

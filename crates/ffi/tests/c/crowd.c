@@ -46,8 +46,19 @@ static void work(uint64_t request, uint64_t *dice) {
         uint32_t status = statuses[roll(dice, 6)];
         CHECK(suimon_server_answer(server, request, status, (uint8_t *)lines, (size_t)length, &out) == SUIMON_OK);
     }
-    CHECK(suimon_server_end(server, request) == SUIMON_OK);
-    if (roll(dice, 10) == 0) CHECK(suimon_server_end(server, request) == SUIMON_UNKNOWN);
+    /* The head may not be there, or says that no stream follows. */
+    if (roll(dice, 10) == 0) CHECK(suimon_server_streams(server, request) == SUIMON_NOTHING);
+    switch (roll(dice, 20)) {
+    case 0: CHECK(suimon_server_fail(server, request) == SUIMON_OK); break;
+    case 1: CHECK(suimon_server_end_without(server, request, roll(dice, 1000000000)) == SUIMON_OK); break;
+    default: CHECK(suimon_server_end(server, request) == SUIMON_OK);
+    }
+    switch (roll(dice, 40)) {
+    case 0: CHECK(suimon_server_end(server, request) == SUIMON_UNKNOWN); break;
+    case 1: CHECK(suimon_server_end_without(server, request, 0) == SUIMON_UNKNOWN); break;
+    case 2: CHECK(suimon_server_fail(server, request) == SUIMON_UNKNOWN); break;
+    case 3: CHECK(suimon_server_streams(server, request) == SUIMON_UNKNOWN); break;
+    }
 }
 
 /* Does what a result of enter or next says. */

@@ -4,7 +4,7 @@ use crate::support::{Server, Told, open, quiet, until, with_room};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::ptr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use suimon::c::*;
 
 const SOON: Duration = Duration::from_secs(30);
@@ -53,6 +53,69 @@ fn work_that_is_not_answered_has_failed_and_an_error_has_too() {
     // Declined, which is as much work as any.
     ended(Some(404));
     assert_eq!((server.count("failed"), server.count("completed")), (2, 1));
+}
+
+#[test]
+fn work_that_fails_in_the_middle_of_its_answer_has_failed() {
+    let server = server("");
+    let request = let_in(&server.enter("/", ""));
+    assert_eq!(server.answer(request, 200, "").code, SUIMON_OK);
+    assert_eq!([server.fail(request), server.fail(request)], [SUIMON_OK, SUIMON_UNKNOWN]);
+    assert_eq!(server.end(request), SUIMON_UNKNOWN);
+    assert_eq!((server.count("failed"), server.count("completed"), server.count("in_flight")), (1, 0, 0));
+}
+
+#[test]
+fn an_answer_that_streams_is_told_from_others_by_its_head() {
+    let server = server("");
+    let streams = |status: u32, lines: &str| {
+        let request = let_in(&server.enter("/", ""));
+        assert_eq!(server.streams(request), SUIMON_NOTHING, "it has no head yet");
+        assert_eq!(server.answer(request, status, lines).code, SUIMON_OK);
+        let told = server.streams(request);
+        assert_eq!(server.end(request), SUIMON_OK);
+        assert_eq!(server.streams(request), SUIMON_UNKNOWN);
+        told
+    };
+    assert_eq!(streams(200, "content-type: text/event-stream\r\n"), SUIMON_OK);
+    assert_eq!(streams(200, "content-type: application/grpc\r\n"), SUIMON_OK);
+    assert_eq!(streams(200, "x-accel-buffering: no\r\n"), SUIMON_OK);
+    assert_eq!(streams(101, ""), SUIMON_OK);
+    assert_eq!(streams(200, "content-type: text/html\r\n"), SUIMON_NOTHING);
+    assert_eq!((server.count("completed"), server.count("in_flight")), (5, 0));
+}
+
+#[test]
+fn a_stream_that_is_ended_with_its_head_leaves_its_slot_to_others() {
+    let server = server(ONE_SLOT);
+    let first = let_in(&server.enter("/hold", ""));
+    let second = server.enter("/hold", "").request;
+    server.answer(first, 200, "content-type: text/event-stream\r\n");
+    assert_eq!([server.streams(first), server.streams(second)], [SUIMON_OK, SUIMON_UNKNOWN]);
+    assert_eq!(server.next(NOW).code, SUIMON_NOTHING);
+    assert_eq!(server.end(first), SUIMON_OK);
+    assert_eq!(let_in(&server.next(SOON)), second);
+    server.serve(second);
+}
+
+#[test]
+fn the_time_of_a_client_is_none_of_the_work() {
+    let took = |client_time: Duration| {
+        let server = server("");
+        let request = let_in(&server.enter("/", ""));
+        server.answer(request, 200, "");
+        let begun = Instant::now();
+        until("some time has passed", || begun.elapsed() > Duration::from_millis(100));
+        assert_eq!(server.end_without(request, client_time), SUIMON_OK);
+        assert_eq!(server.end_without(request, client_time), SUIMON_UNKNOWN);
+        assert_eq!((server.count("completed"), server.count("in_flight")), (1, 0));
+        let state = server.state();
+        let routes = state["routes"].as_array().unwrap();
+        routes.iter().find_map(|route| route["upstream"]["p99"].as_f64()).unwrap()
+    };
+    assert!(took(NOW) > 0.05);
+    // More than it can have been: then there was no work at all.
+    assert!(took(SOON) < 0.05);
 }
 
 #[test]
@@ -120,7 +183,9 @@ fn nothing_is_lost_where_a_buffer_is_too_small() {
     assert_eq!([server.end(third), server.end(third)], [SUIMON_OK, SUIMON_UNKNOWN]);
     let fourth = server.enter_head(head, "192.0.2.7", 0).request;
     assert_eq!([server.leave(fourth), server.end(fourth)], [SUIMON_OK, SUIMON_UNKNOWN]);
-    assert_eq!((server.count("in_flight"), server.count("completed"), server.count("abandoned")), (0, 2, 2));
+    let fifth = server.enter_head(head, "192.0.2.7", 0).request;
+    assert_eq!([server.fail(fifth), server.fail(fifth)], [SUIMON_OK, SUIMON_UNKNOWN]);
+    assert_eq!((server.count("in_flight"), server.count("completed"), server.count("abandoned")), (0, 2, 3));
 }
 
 #[test]
@@ -192,6 +257,9 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
     // SAFETY: NULL is what is tried; all else is as it should be.
     unsafe {
         assert_eq!(suimon_server_end(ptr::null(), 1), SUIMON_INVALID);
+        assert_eq!(suimon_server_end_without(ptr::null(), 1, 1), SUIMON_INVALID);
+        assert_eq!(suimon_server_fail(ptr::null(), 1), SUIMON_INVALID);
+        assert_eq!(suimon_server_streams(ptr::null(), 1), SUIMON_INVALID);
         assert_eq!(suimon_server_next(server.0, 0, &raw mut number, ptr::null_mut()), SUIMON_INVALID);
         let (code, why, _) = with_room(100, |out| suimon_server_next(server.0, 0, ptr::null_mut(), out));
         assert_eq!((code, &*why), (SUIMON_INVALID, "request: NULL"));
@@ -240,7 +308,8 @@ fn after_its_end_a_server_answers_closed() {
     });
     assert_eq!(server.enter("/", "").code, SUIMON_CLOSED);
     assert_eq!(server.next(NOW).code, SUIMON_CLOSED);
-    assert_eq!([server.end(first), server.leave(first)], [SUIMON_CLOSED; 2]);
+    assert_eq!([server.end(first), server.leave(first), server.fail(first)], [SUIMON_CLOSED; 3]);
+    assert_eq!([server.streams(first), server.end_without(first, NOW)], [SUIMON_CLOSED; 2]);
 }
 
 #[test]

@@ -123,6 +123,21 @@ impl Server {
         unsafe { suimon_server_end(self.0, request) }
     }
 
+    pub(crate) fn streams(&self, request: u64) -> i32 {
+        // SAFETY: a server.
+        unsafe { suimon_server_streams(self.0, request) }
+    }
+
+    pub(crate) fn end_without(&self, request: u64, client_time: Duration) -> i32 {
+        // SAFETY: a server.
+        unsafe { suimon_server_end_without(self.0, request, client_time.as_nanos() as u64) }
+    }
+
+    pub(crate) fn fail(&self, request: u64) -> i32 {
+        // SAFETY: a server.
+        unsafe { suimon_server_fail(self.0, request) }
+    }
+
     /// Works on a request that was let in, and answers it.
     pub(crate) fn serve(&self, request: u64) {
         assert_eq!(self.answer(request, 200, "content-type: text/html\r\n").code, SUIMON_OK);
