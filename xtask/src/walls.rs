@@ -306,7 +306,7 @@ const CRATES: &[Crate] = &[
             "suimon-record",
             "suimon-settings",
         ],
-        tests_know: &["suimon-sim"],
+        tests_know: &["suimon-sim", "suimon-testing"],
         others: Others::AnyBut(&["axum", "clap"]),
     },
     Crate {

@@ -13,6 +13,8 @@
 
 #![expect(unsafe_code, reason = "C gives pointers, and knows functions by names that the linker keeps")]
 
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod gate;
 mod recording;
 mod server;
