@@ -112,7 +112,13 @@ fn flowing(totals: &Totals, kinds: &[KindState], inside: &str) -> (&'static str,
     if totals.requests == 0 {
         return ("ok", "idle", "No requests yet.".to_owned());
     }
-    ("ok", "open", format!("Everyone is admitted at once; {inside}."))
+    let queued = match totals.queued {
+        0 => String::new(),
+        queued => {
+            format!(", {}", count(queued as u64, "request waits for a slot", "requests wait for a slot"))
+        }
+    };
+    ("ok", "open", format!("Everyone is admitted at once; {inside}{queued}."))
 }
 
 /// Returns a sentence about sessions that ended badly within the last minute.
@@ -184,6 +190,12 @@ mod tests {
     fn it_is_calm_while_nobody_waits() {
         let mut still = Still::default();
         assert_eq!(told(&still).sentence, "Everyone is admitted at once; 24 active sessions.");
+        still.view.routes[0].gate.waiting = 1;
+        assert!(
+            told(&still).sentence.ends_with("24 active sessions, 1 request waits for a slot."),
+            "{}",
+            told(&still).sentence
+        );
         still.view.requests = 0;
         assert_eq!(short(&still), is("ok", "idle"));
     }
