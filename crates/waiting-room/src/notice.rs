@@ -129,9 +129,14 @@ impl WaitNotice {
         let mut after = before;
         match standing {
             PositionStatus::Called(wait) => {
-                let next = Wait { poll_after: Duration::from_secs(u64::from(NEXT_RETRY)), ..wait };
-                notice.note_wait(next, before, &mut after);
+                if wait.high.is_zero() {
+                    // Nobody knows when a session ends, and only then can this one begin.
+                    notice.note_ahead(wait.ahead, &mut after);
+                } else {
+                    notice.note_wait(wait, before, &mut after);
+                }
                 notice.state = NoticeState::Next;
+                notice.poll_after = NEXT_RETRY;
             }
             PositionStatus::Closed => {}
             PositionStatus::Opening(at, wait) => {
@@ -269,6 +274,15 @@ mod tests {
         let (again, _) = notice(PositionStatus::Called(more), after, 1010);
         assert_eq!((again.state, again.ahead, again.eta), (NoticeState::Next, Some(2), None));
         assert!(!again.json().contains("enter_after_s"), "nobody has let them in: {}", again.json());
+    }
+
+    #[test]
+    fn the_next_one_is_told_no_time_where_nobody_knows_when_a_session_ends() {
+        let left = Wait { ahead: 0, low: Duration::ZERO, high: Duration::ZERO, poll_after: seconds(2.0) };
+        let (next, after) = notice(PositionStatus::Called(left), LastNotice::NOTHING, 1000);
+        assert_eq!((next.state, next.ahead, next.eta), (NoticeState::Next, Some(0), None));
+        let known = Wait { high: seconds(0.4), ..left };
+        assert_eq!(notice(PositionStatus::Called(known), after, 1010).0.eta, Some((0, 1)));
     }
 
     #[test]

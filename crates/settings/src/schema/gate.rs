@@ -130,7 +130,7 @@ pub(super) const GATE: Section = Section {
             "static_sessions",
             Count(1, 1_000_000),
             Unset { means: "needed with session_law = \"static\" only", example: "35" },
-            "Most active sessions at once.",
+            "Most sessions at once. One counts until it ends or has been idle for gate.session_idle.",
         ),
         key("order", Word(QueueOrder::CHOICES), Is("\"fifo\""), "Who goes first in a route's queue."),
         key(
