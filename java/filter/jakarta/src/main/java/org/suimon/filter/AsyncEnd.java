@@ -14,6 +14,9 @@ import java.lang.ref.ReferenceQueue;
  * too: once nobody can reach it any more, {@link Forgotten} says so.
  */
 final class AsyncEnd implements AsyncListener {
+    /** Is loaded with this class: an application that has stopped loads none, and its requests time out after that. */
+    static final Class<?> LOADED_EARLY = AsyncEvent.class;
+
     private final Permit permit;
     /** Null while the request is only parked. */
     private final GuardedResponse response;

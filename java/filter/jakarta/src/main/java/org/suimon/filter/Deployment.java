@@ -18,6 +18,8 @@ final class Deployment {
     private static final String VERSION_ATTRIBUTE = "org.apache.catalina.webappVersion";
     /** The states of an application that Tomcat dispatches no request to any more. */
     private static final Set<String> ENDING = Set.of("STOPPING", "STOPPED", "DESTROYING", "DESTROYED", "FAILED");
+    /** In this one it lets requests end. It can be dispatched to if it comes back at once, else it has no addresses any more. */
+    private static final String BEFORE_ENDING = "STOPPING_PREP";
 
     /** Null: nothing is shown of the application. */
     private final ObjectName name;
@@ -50,7 +52,10 @@ final class Deployment {
     boolean isEnding() {
         MBeanServer beans = ManagementFactory.getPlatformMBeanServer();
         try {
-            return name != null && beans.getAttribute(name, "stateName") instanceof String state && ENDING.contains(state);
+            return name != null
+                    && beans.getAttribute(name, "stateName") instanceof String state
+                    && (ENDING.contains(state)
+                            || state.equals(BEFORE_ENDING) && Boolean.FALSE.equals(beans.getAttribute(name, "paused")));
         } catch (JMException notShown) {
             // A Tomcat inside another program may show nothing.
             return false;

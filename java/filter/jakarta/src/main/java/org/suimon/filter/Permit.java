@@ -84,18 +84,27 @@ final class Permit {
     private void resume(AsyncContext waits) {
         try {
             if (decision.bytes() == null || server.isEnding()) {
-                SuimonFilter.sayGone((HttpServletResponse) waits.getResponse());
-                leave();
-                waits.complete();
-                end();
-            } else {
-                waits.dispatch();
+                sendAway(waits);
+                return;
             }
-        } catch (IllegalStateException | UnsupportedOperationException over) {
+            try {
+                waits.dispatch();
+            } catch (UnsupportedOperationException gone) {
+                // There is nothing to dispatch to: the application has just been undeployed.
+                sendAway(waits);
+            }
+        } catch (IllegalStateException over) {
             // Its container has ended it meanwhile.
             leave();
             end();
         }
+    }
+
+    private void sendAway(AsyncContext waits) {
+        SuimonFilter.sayGone((HttpServletResponse) waits.getResponse());
+        leave();
+        waits.complete();
+        end();
     }
 
     synchronized boolean isResumed() {

@@ -1,6 +1,7 @@
 package org.suimon.filter.tests;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
@@ -166,6 +167,29 @@ class DeployTest {
         }
     }
 
+    @ParameterizedTest
+    @MethodSource(KINDS)
+    void who_waits_while_it_is_undeployed_is_asked_to_come_back(Tomcat.Kind kind, @TempDir Path base) throws IOException {
+        Tomcat tomcat = new Tomcat(kind, base);
+        tomcat.deploy("shop", tomcat.settings("route", "[{ match = \"GET /shop/pages/slow\", mode = 1 }]"));
+        try (tomcat) {
+            tomcat.start();
+            List<CompletableFuture<HttpResponse<String>>> slow = new ArrayList<>();
+            for (int one = 0; one < 12; one++) {
+                slow.add(tomcat.getLater("/shop/pages/slow?ms=300"));
+            }
+            tomcat.await("a queue", () -> tomcat.state().total("queued") > 8);
+            // For as long as somebody waits, up to two seconds, Tomcat lets requests end but takes none in.
+            String said = tomcat.manage("text/undeploy?path=/shop");
+            assertTrue(said.startsWith("OK"), said);
+            Map<String, Integer> answers = answers(slow);
+            assertEquals(Set.of("200", "503, to retry"), answers.keySet(), answers.toString());
+            for (String fault : List.of("Error during mapping", "NoClassDefFoundError")) {
+                assertFalse(tomcat.has(fault), () -> String.join("\n", tomcat.log()));
+            }
+        }
+    }
+
     /** Redeploys an application that is at work, and returns what the process has grown by over the second half, KiB. */
     private static long redeploy(Tomcat tomcat, boolean isGated) throws IOException {
         Map<String, Integer> answers = new TreeMap<>();
@@ -181,10 +205,7 @@ class DeployTest {
             }
             String said = tomcat.manage("text/reload?path=/shop");
             assertTrue(said.startsWith("OK"), said);
-            for (CompletableFuture<HttpResponse<String>> one : slow) {
-                String retry = one.join().headers().firstValue("Retry-After").map(after -> ", to retry").orElse("");
-                answers.merge(one.join().statusCode() + retry, 1, Integer::sum);
-            }
+            answers(slow).forEach((answer, count) -> answers.merge(answer, count, Integer::sum));
             if (at == REDEPLOYMENTS / 2) {
                 collect(tomcat);
                 half = residentKb(tomcat);
@@ -197,6 +218,15 @@ class DeployTest {
             assertEquals(Set.of("200", "503, to retry"), answers.keySet(), answers.toString());
         }
         return residentKb(tomcat) - half;
+    }
+
+    private static Map<String, Integer> answers(List<CompletableFuture<HttpResponse<String>>> requests) {
+        Map<String, Integer> answers = new TreeMap<>();
+        for (CompletableFuture<HttpResponse<String>> one : requests) {
+            String retry = one.join().headers().firstValue("Retry-After").map(after -> ", to retry").orElse("");
+            answers.merge(one.join().statusCode() + retry, 1, Integer::sum);
+        }
+        return answers;
     }
 
     private static long residentKb(Tomcat tomcat) throws IOException {
