@@ -363,6 +363,16 @@ suimon_server *suimon_server_open(const uint8_t *settings,
                                   suimon_buffer *error);
 
 /*
+ Opens a gateway as suimon_server_open does, of a process all of whose requests are for paths below
+ `mount_path`, such as "/shop": it stands for waiting_room.base_path where the settings do not give that.
+ */
+suimon_server *suimon_server_open_at(const uint8_t *settings,
+                                     size_t length,
+                                     const uint8_t *mount_path,
+                                     size_t mount_path_length,
+                                     suimon_buffer *error);
+
+/*
  Takes in a request, before it is worked on.
 
  `head`: its head as HTTP/1.1 has it, "GET /a?b=1 HTTP/1.1\r\nhost: shop\r\n...\r\n\r\n", up to 64 KiB and 256

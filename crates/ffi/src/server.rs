@@ -66,12 +66,14 @@ struct Pending {
 }
 
 impl Server {
-    /// Opens the gateway that `settings` describe.
+    /// Opens the gateway that `settings` describe, of a process whose requests are for paths below `mount_path`.
     ///
     /// # Errors
     /// A text with everything that is wrong.
-    pub(crate) fn open(settings: &str) -> Result<Server, String> {
-        let mut settings = Settings::of_file("settings", settings).map_err(|faults| faults.to_string())?;
+    pub(crate) fn open(settings: &str, mount_path: &str) -> Result<Server, String> {
+        let settings =
+            Settings::of_file("settings", settings).and_then(|settings| settings.mounted_at(mount_path));
+        let mut settings = settings.map_err(|faults| faults.to_string())?;
         log(&settings.log_filter)?;
         settings.proxy.lease.keys_file = keys(&settings.lease_keys);
         let has_admin = settings.admin_listen.is_some() || settings.admin_access.socket.is_some();

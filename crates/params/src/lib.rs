@@ -239,6 +239,7 @@ impl Params {
             },
             sessions: Sessions { kinds: kinds.collect(), detect_cookies: self.sessions.detect_cookies },
             waiting_room: WaitingRoomParams {
+                mount_path: waiting_room.mount_path,
                 hold: waiting_room.hold,
                 keep: waiting_room.keep,
                 tickets_burst: waiting_room.tickets_burst,
@@ -570,6 +571,11 @@ impl Default for LeaseParams {
 pub struct WaitingRoomParams {
     /// The site's name, as its visitors know it. Empty: the host that was asked for.
     pub name: String,
+    /// What stands before the addresses beside the page where it links to them, such as `/shop`.
+    /// `None`: nothing.
+    pub base_path: Option<String>,
+    /// What stands before them where a process works on requests itself, below a path of its own.
+    pub mount_path: String,
     /// Path of a picture of this site, which the gate lets pass to everybody.
     pub logo: Option<String>,
     /// Colours of what stands out, on light and on dark ground, as CSS has them.
@@ -612,10 +618,19 @@ pub struct PassPage {
     pub needed_by: PassFor,
 }
 
+impl WaitingRoomParams {
+    /// Returns what stands before the addresses beside the page where it links to them.
+    pub fn base(&self) -> &str {
+        self.base_path.as_deref().unwrap_or_default()
+    }
+}
+
 impl Default for WaitingRoomParams {
     fn default() -> Self {
         WaitingRoomParams {
             name: String::new(),
+            base_path: None,
+            mount_path: String::new(),
             logo: None,
             colours: None,
             message: String::new(),

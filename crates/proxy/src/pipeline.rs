@@ -286,7 +286,8 @@ impl RequestContext {
 impl Core {
     /// Returns the waiting room, if a request is for it, and who the request is from.
     fn identify(&self, parts: &request::Parts, class: Class) -> (Option<&WaitingRoom>, Visitor) {
-        let asks_room = self.waiting_room.as_ref().filter(|_| waiting_room::is_for_it(parts));
+        let asks_room =
+            self.waiting_room.as_ref().filter(|_| waiting_room::is_for_it(parts, &self.params.waiting_room));
         let visitor = match class {
             // Any client may ask for a static asset, and none of them is worth a signature.
             Class::Ungated(_) if asks_room.is_none() => Visitor::unread(&parts.headers),

@@ -19,7 +19,7 @@ use suimon_downstream::tls::Certificate;
 use suimon_message::validate::RequestFault;
 use suimon_params::{Params, SiteMatch};
 use suimon_routes::{MAIN_SITE, SiteTable, without_port};
-use suimon_waiting_room::is_beside_the_page;
+use suimon_waiting_room::{PREFIX, is_beside_the_page};
 
 /// See the module.
 #[derive(Debug)]
@@ -128,12 +128,25 @@ impl Sites {
             // It is refused for that, and not read before.
             return (self.main(), Ok(()));
         }
-        let is_beside = table.has_paths() && is_beside_the_page(path);
-        let page = if is_beside { page_of(headers, host) } else { None };
-        let path = page.as_ref().map_or(path, Uri::path);
-        match table.site_of(host, path) {
+        let by_path = table.site_of(host, path);
+        let is_told_by_page =
+            table.has_paths() && path.contains(PREFIX) && self.is_told_by_page(path, by_path);
+        let page = if is_told_by_page { page_of(headers, host) } else { None };
+        match page.map_or(by_path, |page| table.site_of(host, page.path())) {
             Some(site) => (self.all.get(site).unwrap_or(self.main()), Ok(())),
             None => (self.main(), Err(RequestFault::AmbiguousPath)),
+        }
+    }
+
+    /// Returns whether `path` is that of an address beside a waiting page, but not of the one of
+    /// `by_path` alone: then it does not say whose it is.
+    fn is_told_by_page(&self, path: &str, by_path: Option<usize>) -> bool {
+        let knows = |gateway: &Gateway| is_beside_the_page(path, &gateway.core().params().waiting_room);
+        let mut whose = (0..self.all.len()).filter(|site| knows(&self.all[*site]));
+        match (whose.next(), whose.next()) {
+            (None, _) => false,
+            (one, None) => one != by_path,
+            (_, Some(_)) => true,
         }
     }
 }
@@ -146,8 +159,8 @@ fn named(site: Option<&str>, error: StartError) -> StartError {
     }
 }
 
-/// Returns the page of this host from which a request comes. The addresses beside the waiting page are
-/// the same for all paths of a host: which site's they are is said by the page alone.
+/// Returns the page of this host from which a request comes. Addresses beside the waiting page that are
+/// the same for several sites of a host say nothing of whose they are: the page alone does.
 fn page_of(headers: &HeaderMap, host: Option<&str>) -> Option<Uri> {
     let from: Uri = headers.get(REFERER)?.to_str().ok()?.parse().ok()?;
     let is_own = without_port(from.authority()?.as_str()).eq_ignore_ascii_case(without_port(host?));

@@ -8,6 +8,7 @@ use crate::load_reports::load_reports;
 use crate::read::{self, Sections, Values, seen_time};
 use crate::route::{pattern, pattern_and_query};
 use crate::services::services;
+use crate::shape::Shape;
 use crate::sites::SiteState;
 use crate::state_path::{StatePath, kept};
 use std::fs::File;
@@ -87,6 +88,24 @@ impl Settings {
         check_files(&settings, &mut faults);
         crate::sharing::check(&settings.proxy, &mut faults);
         faults.into_result(settings).map_err(|faults| with_lines(name, text, &faults))
+    }
+
+    /// Returns the settings of a process that works on requests itself, all of which are for paths
+    /// below `mount_path`: it stands for `waiting_room.base_path` of every site that has none.
+    ///
+    /// # Errors
+    /// Returns what is wrong with it.
+    pub fn mounted_at(mut self, mount_path: &str) -> Result<Settings, Faults> {
+        let mut faults = Faults::none();
+        if let Err(allowed) = Shape::BasePath.check(&toml::Value::from(mount_path)) {
+            faults.value("mount_path", format!("{mount_path:?}"), allowed);
+        }
+        let sites = self.proxy.sites.iter_mut().map(|site| &mut site.params.waiting_room);
+        for room in sites.chain([&mut self.proxy.waiting_room]) {
+            mount_path.clone_into(&mut room.mount_path);
+            room.base_path.get_or_insert_with(|| mount_path.to_owned());
+        }
+        faults.into_result(self)
     }
 
     /// Returns the settings in `text`, without looking at any file it names; `name` is what syntax
@@ -226,6 +245,8 @@ fn waiting_room(values: &Values, faults: &mut Faults) -> WaitingRoomParams {
     }
     WaitingRoomParams {
         name: text("name").unwrap_or_default(),
+        base_path: text("base_path"),
+        mount_path: String::new(),
         logo: text("logo"),
         colours,
         message: text("message").unwrap_or_default(),

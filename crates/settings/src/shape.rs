@@ -37,6 +37,8 @@ pub(crate) enum Shape {
     Path,
     /// A path of a URL, from `/`.
     UrlPath,
+    /// What paths of URLs begin with: a path without a `/` at its end, or nothing.
+    BasePath,
     /// Method and path template, such as `"GET /items/{id}"`.
     Route,
     /// The same, and what the query must have if need be, such as `"GET /?s"`.
@@ -137,6 +139,9 @@ impl Shape {
             }
             Shape::Path => "a path on this machine".to_string(),
             Shape::UrlPath => "a path that begins with /, such as \"/health\"".to_string(),
+            Shape::BasePath => {
+                "\"\", or a path as it stands in a URL that begins with / and does not end with it, such as \"/shop\"; without //, ?, # and dots as segments".to_string()
+            }
             Shape::Route => {
                 "a method (or *) and a path without a query, such as \"GET /items/{id}\"; {name} stands for one segment, a last * for the rest".to_string()
             }
@@ -176,6 +181,7 @@ impl Shape {
             Shape::Node => "`http://HOST[:PORT]`, `https://HOST[:PORT]`, `unix:/PATH`, `fastcgi://HOST:PORT` or `fastcgi:/PATH`".to_string(),
             Shape::Path => "path on this machine".to_string(),
             Shape::UrlPath => "path of a URL".to_string(),
+            Shape::BasePath => "path of a URL, without / at its end".to_string(),
             Shape::Route => "`METHOD /path/{name}`".to_string(),
             Shape::RouteAndQuery => "`METHOD /path/{name}` or `METHOD /path?parameter=value`".to_string(),
             Shape::Name => "name, up to 64 letters".to_string(),
@@ -230,6 +236,10 @@ impl Shape {
             },
             Shape::Node => NodeParams::parse(text(value)?).ok().map(Checked::Node),
             Shape::UrlPath => text(value).filter(|path| is_url_path(path)).map(owned),
+            Shape::BasePath => match value.as_str()? {
+                "" => Some(owned("")),
+                _ => text(value).filter(|path| is_base_path(path)).map(owned),
+            },
             Shape::Route => text(value).filter(|route| is_route(route)).map(owned),
             Shape::RouteAndQuery => text(value).filter(|route| is_route_and_query(route)).map(owned),
             Shape::Name => text(value).filter(|name| is_name(name)).map(owned),
@@ -339,6 +349,14 @@ fn is_colour(colour: &str) -> bool {
 
 fn is_url_path(path: &str) -> bool {
     path.starts_with('/') && path.bytes().all(|b| b.is_ascii_graphic() && b != b'#')
+}
+
+fn is_base_path(path: &str) -> bool {
+    let is_segment = |segment: &str| {
+        !matches!(segment, "" | "." | "..")
+            && segment.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@%".contains(&b))
+    };
+    path.strip_prefix('/').is_some_and(|rest| rest.split('/').all(is_segment))
 }
 
 fn is_route(route: &str) -> bool {
@@ -498,6 +516,32 @@ mod tests {
         assert!(check(Shape::Network, "\"::1\"").is_ok());
         for wrong in ["\"10.0.0.0/33\"", "\"10.0.0/8\"", "\"::1/129\"", "\"localhost\""] {
             assert!(check(Shape::Network, wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn base_paths_are_nothing_or_begin_with_a_slash_and_do_not_end_with_one() {
+        for right in ["", "/shop", "/shop/de", "/my%20shop", "/~a/b.c"] {
+            assert!(check(Shape::BasePath, &format!("\"{right}\"")).is_ok(), "{right}");
+        }
+        for wrong in [
+            "shop",
+            "/",
+            "/shop/",
+            "//shop",
+            "/a//b",
+            "/./a",
+            "/a/..",
+            "/a?b",
+            "/a#b",
+            "/a b",
+            "/a\\\\b",
+            "/caf\u{e9}",
+            "/<a>",
+            "http://shop",
+        ] {
+            let allowed = check(Shape::BasePath, &format!("\"{wrong}\"")).unwrap_err();
+            assert!(allowed.starts_with("\"\", or a path as it stands in a URL"), "{wrong}: {allowed}");
         }
     }
 

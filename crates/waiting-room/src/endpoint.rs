@@ -1,5 +1,5 @@
 //! The few addresses beside the page, under `/.well-known/suimon/`: what visitors choose, and codes
-//! for another device.
+//! for another device. Where visitors reach only what is below a base path, that stands before them.
 
 use super::requests::{is_from_here, is_host};
 use super::{At, WaitingRoom, seed_hash};
@@ -12,10 +12,11 @@ use suimon_identity::own::{CODE_COOKIE, LANGUAGE_COOKIE, REFRESH_COOKIE};
 use suimon_identity::ticket::Ticket;
 use suimon_line::SavedLine;
 use suimon_message::accept::Form as AnswerForm;
+use suimon_params::WaitingRoomParams;
 use suimon_store::lines::hex;
 
-/// Everything below is the room's.
-pub(crate) const PREFIX: &str = "/.well-known/suimon/";
+/// Everything below is the room's, behind the base path if there is one.
+pub const PREFIX: &str = "/.well-known/suimon/";
 /// A visitor's choices are remembered for a year, seconds.
 const CHOICE_LIFE: u32 = 31_536_000;
 /// The page may still say for this many seconds that a code was none.
@@ -37,9 +38,11 @@ pub enum InternalEndpoint {
 }
 
 impl InternalEndpoint {
-    /// Returns the address that a request is for.
-    pub fn of(path: &str) -> Option<InternalEndpoint> {
-        match path.strip_prefix(PREFIX)? {
+    /// Returns the address that a request is for: below the base path, below the path that this
+    /// process stands at, or with nothing before it, as a proxy may have removed what was.
+    pub fn of(path: &str, params: &WaitingRoomParams) -> Option<InternalEndpoint> {
+        let mut before = [params.base(), &params.mount_path, ""].into_iter();
+        match before.find_map(|before| path.strip_prefix(before)?.strip_prefix(PREFIX))? {
             "language" => Some(InternalEndpoint::Language),
             "refresh" => Some(InternalEndpoint::Refresh),
             "code" => Some(InternalEndpoint::Code),
@@ -101,7 +104,7 @@ impl WaitingRoom {
     fn choose_language(&self, parts: &Parts, at: At) -> Response<String> {
         let query = parts.uri.query().unwrap_or_default();
         let wanted = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "to");
-        let mut response = back(parts);
+        let mut response = self.back(parts);
         if let Some(index) = wanted.and_then(|(_, name)| self.pages.language(&name)) {
             let tag = self.pages.tags()[index];
             response.headers_mut().append(SET_COOKIE, choice_cookie(LANGUAGE_COOKIE, tag, at));
@@ -112,14 +115,14 @@ impl WaitingRoom {
     fn give_code(&self, parts: &Parts, ticket: Option<Ticket>, client: IpAddr) -> Response<String> {
         let is_json = AnswerForm::of(&parts.headers) == AnswerForm::Json;
         if !self.state.codes_quota.takes(client) {
-            return if is_json { empty(StatusCode::TOO_MANY_REQUESTS) } else { back(parts) };
+            return if is_json { empty(StatusCode::TOO_MANY_REQUESTS) } else { self.back(parts) };
         }
         let code = ticket
             .filter(|ticket| !self.state.moves.was_moved(ticket))
             .and_then(|ticket| self.state.moves.give(&ticket));
         if !is_json {
             // The page that it leads back to shows the code.
-            return back(parts);
+            return self.back(parts);
         }
         let Some(code) = code else { return empty(StatusCode::NOT_FOUND) };
         let text = json!({ "code": code, "expires_s": 60 * super::moves::LIFE_MINUTES }).to_string();
@@ -136,13 +139,30 @@ impl WaitingRoom {
         }
         let code = form_urlencoded::parse(body).find(|(name, _)| name == "code").filter(|_| may_ask);
         let ticket = code.and_then(|(_, code)| self.state.moves.take(&code));
-        let mut response = back(parts);
+        let mut response = self.back(parts);
         let cookie = match ticket {
             Some(ticket) => Some(self.state.tickets.cookie(&ticket, at.secure)),
             // The page that it leads back to says so.
             None => is_page.then(|| cookie(CODE_COOKIE, "wrong", CODE_LIFE, at)),
         };
         response.headers_mut().extend(cookie.map(|cookie| (SET_COOKIE, cookie)));
+        response
+    }
+
+    /// Returns the way back to the page that a request came from, if that is one of this site, and
+    /// else to the site's first page.
+    fn back(&self, parts: &Parts) -> Response<String> {
+        let referer = parts.headers.get(REFERER).and_then(|value| value.to_str().ok());
+        let from = referer.and_then(|text| text.parse::<Uri>().ok()).filter(|uri| is_host(parts, uri));
+        let to = from
+            .as_ref()
+            .and_then(Uri::path_and_query)
+            .map(|path| path.as_str())
+            .filter(|path| !names_a_host(path));
+        let to = to.map_or_else(|| format!("{}/", self.pages.base), str::to_owned);
+        let mut response = empty(StatusCode::SEE_OTHER);
+        let to = HeaderValue::try_from(to).expect("it was in a header, or in the settings as one may be");
+        response.headers_mut().insert(LOCATION, to);
         response
     }
 }
@@ -177,22 +197,6 @@ fn empty(status: StatusCode) -> Response<String> {
     response
 }
 
-/// Returns the way back to the page that a request came from, if that is one of this site, and else
-/// to the site's first page.
-fn back(parts: &Parts) -> Response<String> {
-    let referer = parts.headers.get(REFERER).and_then(|value| value.to_str().ok());
-    let from = referer.and_then(|text| text.parse::<Uri>().ok()).filter(|uri| is_host(parts, uri));
-    let to = from
-        .as_ref()
-        .and_then(Uri::path_and_query)
-        .map(|path| path.as_str())
-        .filter(|path| !names_a_host(path));
-    let mut response = empty(StatusCode::SEE_OTHER);
-    let to = HeaderValue::from_str(to.unwrap_or("/")).expect("it was in a header");
-    response.headers_mut().insert(LOCATION, to);
-    response
-}
-
 /// Returns whether a browser would take `path` for another host's: it begins with two slashes, or
 /// with a slash and a backslash, which is the same to a browser.
 pub(crate) fn names_a_host(path: &str) -> bool {
@@ -207,4 +211,34 @@ fn cookie(name: &str, value: &str, life: u32, at: At) -> HeaderValue {
     let secure = if at.secure { "; Secure" } else { "" };
     let text = format!("{name}={value}; Path=/; Max-Age={life}; HttpOnly; SameSite=Lax{secure}");
     HeaderValue::try_from(text).expect("names and tags are visible ASCII")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_known_below_its_own_paths_and_without_them_and_nowhere_else() {
+        let refresh = Some(InternalEndpoint::Refresh);
+        for (base, mount, path, expected) in [
+            (None, "", "/.well-known/suimon/refresh", refresh),
+            (None, "", "/shop/.well-known/suimon/refresh", None),
+            (Some("/shop"), "", "/shop/.well-known/suimon/refresh", refresh),
+            (Some("/shop"), "", "/.well-known/suimon/refresh", refresh),
+            (Some("/shop"), "", "/shop/.well-known/suimon/other", None),
+            (Some("/shop"), "", "/shopping/.well-known/suimon/refresh", None),
+            (Some("/shop"), "", "/shop/shop/.well-known/suimon/refresh", None),
+            (Some("/shop"), "", "/other/.well-known/suimon/refresh", None),
+            (Some("/shop"), "/other", "/other/.well-known/suimon/refresh", refresh),
+            (Some(""), "/other", "/other/.well-known/suimon/refresh", refresh),
+            (Some("/shop"), "/other", "/shop/.well-known/suimon/refresh", refresh),
+        ] {
+            let params = WaitingRoomParams {
+                base_path: base.map(str::to_owned),
+                mount_path: mount.to_owned(),
+                ..WaitingRoomParams::default()
+            };
+            assert_eq!(InternalEndpoint::of(path, &params), expected, "{base:?} {mount} {path}");
+        }
+    }
 }

@@ -152,6 +152,7 @@ impl ErrorPages {
                 ("rtl", Value::Flag(words.is_rtl)),
                 ("style", Value::raw(style)),
                 ("colours", Value::raw(colours)),
+                ("base", Value::text(look.base.as_str())),
                 ("icon", look.logo.as_deref().map_or(Value::raw(ICON), Value::text)),
                 ("logo", Value::text(look.logo.as_deref().unwrap_or_default())),
                 ("site_name", Value::text(look.name.as_str())),
@@ -202,8 +203,9 @@ impl Pages {
             }
             (None, None) => String::new(),
         };
+        let home = format!("{}/", self.base);
         let (link, go) = match trouble {
-            ErrorTopic::Address | ErrorTopic::Bad => ("/", words.error("home", 0)),
+            ErrorTopic::Address | ErrorTopic::Bad => (home.as_str(), words.error("home", 0)),
             // The same address.
             _ if may_reload => ("", words.error("now", 0)),
             _ => ("", ""),
@@ -267,6 +269,16 @@ mod tests {
                 assert!(page.contains("<bdi>connect</bdi>"), "{page}");
             }
         }
+    }
+
+    #[test]
+    fn below_a_base_path_all_links_of_a_page_stay() {
+        let pages = Pages::new(&Appearance { base: "/shop".to_owned(), ..Appearance::default() }, true);
+        let page = |trouble| pages.error(&speaks("en", ""), trouble, &LATER).text;
+        let away = page(ErrorTopic::Away);
+        assert!(away.contains("href=\"/shop/.well-known/suimon/refresh?off\""), "{away}");
+        let bad = page(ErrorTopic::Bad);
+        assert!(bad.contains("href=\"/shop/\""), "{bad}");
     }
 
     #[test]

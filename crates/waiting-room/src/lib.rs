@@ -34,7 +34,7 @@ mod texts;
 mod time;
 
 pub use answer::{At, SubmittedForm};
-pub use endpoint::{InternalEndpoint, InternalRequest};
+pub use endpoint::{InternalEndpoint, InternalRequest, PREFIX};
 pub use error::{BrowserPreferences, ErrorDetails, ErrorTopic};
 pub use look::read_template;
 pub use page::{Form, Pages};

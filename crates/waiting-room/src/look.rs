@@ -15,6 +15,8 @@ const TEMPLATE_BYTES_MAX: u64 = 1 << 20;
 #[derive(Clone, Debug)]
 pub struct Appearance {
     pub name: String,
+    /// What stands before the addresses beside the page.
+    pub base: String,
     pub logo: Option<String>,
     /// On light, and on dark.
     pub colours: Option<(String, String)>,
@@ -27,6 +29,7 @@ impl Default for Appearance {
     fn default() -> Self {
         Appearance {
             name: String::new(),
+            base: String::new(),
             logo: None,
             colours: None,
             template: None,
@@ -41,6 +44,7 @@ impl Appearance {
     pub(crate) fn of(params: &WaitingRoomParams, template: Option<String>) -> Appearance {
         Appearance {
             name: params.name.clone(),
+            base: params.base().to_owned(),
             logo: params.logo.clone(),
             colours: params.colours.clone(),
             template,

@@ -28,6 +28,8 @@ pub struct Pages {
     languages: Vec<Language>,
     tags: Vec<&'static str>,
     site: String,
+    /// What stands before the addresses beside the page.
+    pub(crate) base: String,
     /// The page's content security policy, and the same where it holds a form that is sent on: the
     /// application may answer that with a redirect elsewhere.
     policy: HeaderValue,
@@ -109,6 +111,7 @@ impl Pages {
                 ("style", Value::raw(style.as_str())),
                 ("script", Value::raw(script.as_str())),
                 ("colours", Value::raw(colours.as_str())),
+                ("base", Value::text(look.base.as_str())),
                 // The operator's picture stands for the site; ours stands for none.
                 ("icon", look.logo.as_deref().map_or(Value::raw(ICON), Value::text)),
                 ("logo", Value::text(look.logo.as_deref().unwrap_or_default())),
@@ -143,6 +146,7 @@ impl Pages {
             tags: languages.iter().map(|language| language.words.tag).collect(),
             languages,
             site: look.name.clone(),
+            base: look.base.clone(),
             policy: policy("form-action 'self'; "),
             policy_with_form: policy(""),
             errors: ErrorPages::new(look, texts::all(), &style, &colours),
@@ -372,6 +376,23 @@ mod tests {
                 assert!(page.contains(&format!("<h1 id=heading>{heading}</h1>")), "{tag} {state:?}: {page}");
             }
         }
+    }
+
+    #[test]
+    fn all_own_addresses_of_a_page_stand_below_its_base_path() {
+        let addresses = |base: &str| {
+            let look = Appearance { base: base.to_owned(), ..look() };
+            let page = Pages::new(&look, true).render(
+                0,
+                &notice(NoticeState::Waiting),
+                &PageDetails { refresh: true, ..PageDetails::default() },
+            );
+            let own = page.split('"').filter(|text| text.contains("/.well-known/")).map(str::to_owned);
+            own.collect::<Vec<_>>()
+        };
+        let names = ["language", "refresh?off", "code", "position"];
+        assert_eq!(addresses(""), names.map(|name| format!("/.well-known/suimon/{name}")));
+        assert_eq!(addresses("/shop"), names.map(|name| format!("/shop/.well-known/suimon/{name}")));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use http::request::Parts;
 use http::{Method, Uri};
 use suimon_identity::ticket::Ticket;
 use suimon_message::accept::Form as AnswerForm;
+use suimon_params::WaitingRoomParams;
 
 /// A request with this header is a poll: it asks for the status of a place, and for nothing of the
 /// application's.
@@ -23,13 +24,13 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Returns whether a request is for the waiting room itself: a poll, or for an address beside the
 /// page.
-pub fn is_for_it(parts: &Parts) -> bool {
-    parts.headers.contains_key(POLL) || is_beside_the_page(parts.uri.path())
+pub fn is_for_it(parts: &Parts, params: &WaitingRoomParams) -> bool {
+    parts.headers.contains_key(POLL) || is_beside_the_page(parts.uri.path(), params)
 }
 
 /// Returns whether a path is that of an address beside the page.
-pub fn is_beside_the_page(path: &str) -> bool {
-    InternalEndpoint::of(path).is_some()
+pub fn is_beside_the_page(path: &str, params: &WaitingRoomParams) -> bool {
+    InternalEndpoint::of(path, params).is_some()
 }
 
 /// Returns whether a request may draw a number: it is the visit of a page, or of a program that

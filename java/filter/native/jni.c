@@ -21,7 +21,7 @@ typedef struct {
 #define STACK_BYTES 8192
 
 static struct {
-    void *(*server_open)(const uint8_t *, size_t, suimon_buffer *);
+    void *(*server_open_at)(const uint8_t *, size_t, const uint8_t *, size_t, suimon_buffer *);
     int32_t (*server_enter)(const void *, const uint8_t *, size_t, const uint8_t *, size_t, uint32_t, uint64_t *,
                             suimon_buffer *);
     int32_t (*server_next)(const void *, uint32_t, uint64_t *, suimon_buffer *);
@@ -95,7 +95,7 @@ JNIEXPORT jstring JNICALL Java_org_suimon_filter_JniLibrary_bind(JNIEnv *env, jc
     }
     void *const library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     (*env)->ReleaseStringUTFChars(env, path, name);
-    const int is_whole = library != NULL && find(library, &suimon.server_open, "suimon_server_open") &&
+    const int is_whole = library != NULL && find(library, &suimon.server_open_at, "suimon_server_open_at") &&
                          find(library, &suimon.server_enter, "suimon_server_enter") &&
                          find(library, &suimon.server_next, "suimon_server_next") &&
                          find(library, &suimon.server_result, "suimon_server_result") &&
@@ -108,18 +108,22 @@ JNIEXPORT jstring JNICALL Java_org_suimon_filter_JniLibrary_bind(JNIEnv *env, jc
     return is_whole ? NULL : (*env)->NewStringUTF(env, dlerror());
 }
 
-JNIEXPORT jlong JNICALL Java_org_suimon_filter_JniLibrary_serverOpen(JNIEnv *env, jclass class, jbyteArray settings,
-                                                                     jbyteArray to, jlongArray numbers) {
+JNIEXPORT jlong JNICALL Java_org_suimon_filter_JniLibrary_serverOpenAt(JNIEnv *env, jclass class, jbyteArray settings,
+                                                                       jbyteArray mount_path, jbyteArray to,
+                                                                       jlongArray numbers) {
     (void)class;
-    borrowed text, room;
+    borrowed text, path, room;
     suimon_buffer error;
     void *server = NULL;
     if (!borrow(env, &text, settings, (*env)->GetArrayLength(env, settings))) {
         return 0;
     }
-    if (reply_room(env, &room, &error, to)) {
-        server = suimon.server_open(text.bytes, text.length, &error);
-        hand_over(env, &room, &error, 0, to, numbers);
+    if (borrow(env, &path, mount_path, (*env)->GetArrayLength(env, mount_path))) {
+        if (reply_room(env, &room, &error, to)) {
+            server = suimon.server_open_at(text.bytes, text.length, path.bytes, path.length, &error);
+            hand_over(env, &room, &error, 0, to, numbers);
+        }
+        give_back(&path);
     }
     give_back(&text);
     return (jlong)(intptr_t)server;

@@ -38,28 +38,50 @@ pub unsafe extern "C" fn suimon_server_open(
     length: usize,
     error: *mut Buffer,
 ) -> *mut ServerHandle {
+    // SAFETY: the caller promises the same; nothing is read of a text without bytes.
+    unsafe { suimon_server_open_at(settings, length, ptr::null(), 0, error) }
+}
+
+/// Opens a gateway as suimon_server_open does, of a process all of whose requests are for paths below
+/// `mount_path`, such as "/shop": it stands for waiting_room.base_path where the settings do not give that.
+///
+/// # Safety
+/// As the module says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn suimon_server_open_at(
+    settings: *const u8,
+    length: usize,
+    mount_path: *const u8,
+    mount_path_length: usize,
+    error: *mut Buffer,
+) -> *mut ServerHandle {
     // SAFETY: the caller promises a buffer, or NULL.
     let error = unsafe { room(error) };
     let mut opened = ptr::null_mut();
     call(error, |_| {
-        // SAFETY: the caller promises so many bytes.
-        let settings = unsafe { bytes(settings, length, "settings") }?;
-        let settings =
-            str::from_utf8(settings).map_err(|error| Fault::invalid(format!("settings: {error}")))?;
-        opened = ptr::from_ref(open(settings)?).cast_mut();
+        // SAFETY: the caller promises so many bytes of each.
+        let (settings, mount_path) = unsafe {
+            (bytes(settings, length, "settings")?, bytes(mount_path, mount_path_length, "mount_path")?)
+        };
+        opened =
+            ptr::from_ref(open(text(settings, "settings")?, text(mount_path, "mount_path")?)?).cast_mut();
         Ok(Code::Ok)
     });
     opened
 }
 
-fn open(settings: &str) -> Result<&'static ServerHandle, Fault> {
+fn text<'a>(bytes: &'a [u8], name: &str) -> Result<&'a str, Fault> {
+    str::from_utf8(bytes).map_err(|error| Fault::invalid(format!("{name}: {error}")))
+}
+
+fn open(settings: &str, mount_path: &str) -> Result<&'static ServerHandle, Fault> {
     let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
     if opened.len() >= OPENED_MAX {
         return Err(Fault::invalid(format!(
             "a process opens at most {OPENED_MAX} servers, one after the other"
         )));
     }
-    let server = Server::open(settings).map_err(Fault::invalid)?;
+    let server = Server::open(settings, mount_path).map_err(Fault::invalid)?;
     let handle: &'static ServerHandle =
         Box::leak(Box::new(ServerHandle(ArcSwapOption::from_pointee(server))));
     opened.push(handle);
@@ -69,7 +91,7 @@ fn open(settings: &str) -> Result<&'static ServerHandle, Fault> {
 /// Does something with an open server.
 ///
 /// # Safety
-/// `server` is NULL, or was returned by `suimon_server_open`.
+/// `server` is NULL, or was returned by `suimon_server_open` or `suimon_server_open_at`.
 unsafe fn with(
     server: *const ServerHandle,
     out: Option<Out<'_>>,

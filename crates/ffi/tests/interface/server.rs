@@ -1,6 +1,6 @@
 //! What each function does.
 
-use crate::support::{Server, Told, open, quiet, until, with_room};
+use crate::support::{Server, Told, open, open_at, quiet, until, with_room};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::ptr;
@@ -14,6 +14,9 @@ const ONE_SLOT: &str = "[[route]]\nmatch = \"GET /hold\"\nmode = 1\n";
 /// One session, and nobody is held.
 const ONE_SESSION: &str = "[[session]]\nkind = \"shopping\"\nhold = \"0s\"\nwaiting_room = false\n[gate]\nsession_law = \"static\"\nstatic_sessions = 1\n";
 
+/// The same, and others wait in line.
+const WITH_LINE: &str = "[[session]]\nkind = \"shopping\"\nhold = \"0s\"\n[gate]\nsession_law = \"static\"\nstatic_sessions = 1\n";
+
 fn server(settings: &str) -> Server {
     open(&quiet(settings)).unwrap()
 }
@@ -21,6 +24,14 @@ fn server(settings: &str) -> Server {
 fn let_in(told: &Told) -> u64 {
     assert_eq!(told.code, SUIMON_OK, "{told:?}");
     told.request
+}
+
+/// Returns the answer to a visitor who is not let in, and may be held first.
+fn answered(server: &Server, head: &str) -> String {
+    let entered = server.enter_head(head, "198.51.100.7", 1 << 16);
+    let told = if entered.code == SUIMON_WAITS { server.next(SOON) } else { entered };
+    assert_eq!(told.code, SUIMON_ANSWERED, "{told:?}");
+    told.text
 }
 
 #[test]
@@ -269,6 +280,11 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
         assert_eq!((code, &*why), (SUIMON_INVALID, "head: NULL, or longer than there is memory"));
         suimon_server_close(ptr::null_mut());
         assert!(suimon_server_open(b"\xff".as_ptr(), 1, ptr::null_mut()).is_null());
+        let (_, why, _) = with_room(1000, |out| {
+            let opened = suimon_server_open_at(ptr::null(), 0, b"\xff".as_ptr(), 1, out);
+            i32::from(opened.is_null())
+        });
+        assert!(why.starts_with("mount_path: invalid utf-8"), "{why}");
     }
     let bad = "GET /a%zz HTTP/1.1\r\n\r\n";
     // What a client may have done wrong has an answer.
@@ -281,6 +297,48 @@ fn settings_that_are_wrong_are_told_together_and_nothing_is_opened() {
     let why = open("gate.order = \"last\"\n[limits]\nheaders = 0\n").err().unwrap();
     assert!(why.contains("gate.order") && why.contains("limits.headers"), "{why}");
     assert!(why.contains("settings:1"), "{why}");
+}
+
+#[test]
+fn the_waiting_page_of_a_process_below_a_path_links_to_what_answers_there() {
+    let settings = quiet(WITH_LINE);
+    let server = open_at(&settings, "/shop").unwrap();
+    server.serve(let_in(&server.enter("/shop/", "cookie: JSESSIONID=AAAAAAAAAAAAAAAAAAAA\r\n")));
+    let ask = |path: &str, lines: &str| {
+        let head = format!("GET {path} HTTP/1.1\r\nhost: shop\r\naccept: text/html\r\n{lines}\r\n");
+        answered(&server, &head)
+    };
+    let page = ask("/shop/", "");
+    assert!(page.contains("action=\"/shop/.well-known/suimon/language\""), "{page}");
+    assert!(page.contains("href=\"/shop/.well-known/suimon/refresh?off\""), "{page}");
+    let from = "referer: http://shop/shop/page?a=1\r\n";
+    let chosen = ask("/shop/.well-known/suimon/language?to=de", from);
+    assert!(
+        chosen.starts_with("HTTP/1.1 303 ") && chosen.contains("\r\nlocation: /shop/page?a=1\r\n"),
+        "{chosen}"
+    );
+    assert!(chosen.contains("\r\nset-cookie: suimon-language=de; Path=/;"), "{chosen}");
+    // From nowhere the way leads to the first page.
+    let chosen = ask("/shop/.well-known/suimon/language?to=de", "");
+    assert!(chosen.contains("\r\nlocation: /shop/\r\n"), "{chosen}");
+    for path in ["/shop/.well-known/suimon/refresh?off", "/.well-known/suimon/refresh?off"] {
+        let stopped = ask(path, "");
+        assert!(stopped.starts_with("HTTP/1.1 204 "), "{path}: {stopped}");
+    }
+
+    // Visitors see another path, if the settings say so: a proxy makes it this one, or does not.
+    let other = open_at(&format!("waiting_room.base_path = \"/other\"\n{settings}"), "/shop").unwrap();
+    other.serve(let_in(&other.enter("/shop/third/.well-known/suimon/refresh?off", "")));
+    for path in ["/shop", "/other", ""] {
+        let told = other.enter(&format!("{path}/.well-known/suimon/refresh?off"), "");
+        assert!(told.code == SUIMON_ANSWERED && told.text.starts_with("HTTP/1.1 204 "), "{path}: {told:?}");
+    }
+    let head = "GET /shop/ HTTP/1.1\r\nhost: shop\r\naccept: text/html\r\n\r\n";
+    let page = answered(&other, head);
+    assert!(page.contains("action=\"/other/.well-known/suimon/language\""), "{page}");
+
+    let why = open_at(&settings, "shop").err().unwrap();
+    assert!(why.contains("mount_path = \"shop\": must be"), "{why}");
 }
 
 #[test]

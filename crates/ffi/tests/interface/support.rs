@@ -39,10 +39,22 @@ pub(crate) fn with_room(room: usize, call: impl FnOnce(*mut Buffer) -> i32) -> (
 }
 
 pub(crate) fn open(settings: &str) -> Result<Server, String> {
+    // SAFETY: text with its length, and a buffer.
+    opened(|out| unsafe { suimon_server_open(settings.as_ptr(), settings.len(), out) })
+}
+
+/// Opens a server of a process whose requests are for paths below another.
+pub(crate) fn open_at(settings: &str, mount: &str) -> Result<Server, String> {
+    opened(|out| {
+        // SAFETY: texts with their lengths, and a buffer.
+        unsafe { suimon_server_open_at(settings.as_ptr(), settings.len(), mount.as_ptr(), mount.len(), out) }
+    })
+}
+
+fn opened(open: impl FnOnce(*mut Buffer) -> *mut ServerHandle) -> Result<Server, String> {
     let mut server = std::ptr::null_mut();
     let (_, why, _) = with_room(ROOM, |out| {
-        // SAFETY: text with its length, and a buffer.
-        server = unsafe { suimon_server_open(settings.as_ptr(), settings.len(), out) };
+        server = open(out);
         0
     });
     if server.is_null() { Err(why) } else { Ok(Server(server)) }

@@ -110,7 +110,9 @@ impl Core {
         let kind = self.identifier.kind(&parts.method, parts.uri.path());
         let carried = context.visitor.ticket(kind).or(context.visitor.ticket(None));
         let ticket = waiting_room.place_of(carried);
-        if let Some(endpoint) = waiting_room::InternalEndpoint::of(parts.uri.path()) {
+        if let Some(endpoint) =
+            waiting_room::InternalEndpoint::of(parts.uri.path(), &self.params.waiting_room)
+        {
             let sent =
                 if endpoint.takes_body() { body.collect(FORM_BYTES_MAX).await } else { Some(Vec::new()) };
             let client = connection.peer().client(&parts.headers);

@@ -133,6 +133,46 @@ async fn sites_of_one_host_are_told_apart_by_paths_however_they_are_spelled() {
 }
 
 #[tokio::test]
+async fn an_address_below_the_base_path_of_one_site_alone_is_that_sites() {
+    let (shop, tickets) = (app().await, app().await);
+    let below = |address, base: &str| {
+        let mut params = room(address);
+        params.waiting_room.base_path = Some(base.to_owned());
+        params
+    };
+    let mut params = below(shop.address, "");
+    params.sites = vec![site("tickets", &[], &["/tickets"], below(tickets.address, "/tickets"))];
+    let gateway = gateway(params);
+    tickets_of(&gateway)
+        .command_line(None, &LineCommand::Open { at: std::time::SystemTime::now(), by_lot: true })
+        .unwrap();
+    let of_shop = format!("http://{SHOP}/page");
+    let of_tickets = format!("http://{SHOP}/tickets/page");
+    let asked = async |path, referer: Option<&String>| {
+        let headers: Vec<_> = referer.map(|page| ("referer", page.as_str())).into_iter().collect();
+        gateway.ask(get_at(SHOP, path, &headers)).await.text()
+    };
+    let (own, plain) = ("/tickets/.well-known/suimon/draw", "/.well-known/suimon/draw");
+    for (path, referer, is_of_tickets) in [
+        (own, None, true),
+        (own, Some(&of_shop), true),
+        (plain, None, false),
+        (plain, Some(&of_tickets), true),
+    ] {
+        let answer = asked(path, referer).await;
+        assert_eq!(answer.contains("seed_sha256"), is_of_tickets, "{path} {referer:?}: {answer}");
+    }
+
+    // Where several sites stand below one path, the page says whose it is, as it does without one.
+    let mut params = below(shop.address, "/x");
+    params.sites = vec![site("tickets", &[], &["/tickets"], below(tickets.address, "/x"))];
+    gateway.observer.adopt(params).unwrap();
+    let shared = "/x/.well-known/suimon/draw";
+    assert_eq!(asked(shared, None).await, "[]");
+    assert!(asked(shared, Some(&of_tickets)).await.contains("seed_sha256"));
+}
+
+#[tokio::test]
 async fn a_visitor_of_two_sites_by_one_connection_is_one_session_at_each() {
     let like = |address| Params {
         sessions: suimon_params::Sessions { kinds: vec![SessionKind::default()], ..Default::default() },

@@ -2,7 +2,9 @@
 
 use super::DefaultValue::{Is, Unset};
 use super::{DAY, ENTRIES_MAX, Form, HOUR, MINUTE, Section, key};
-use crate::shape::Shape::{Colour, Count, Flag, List, Network, Number, Path, Text, Time, UrlPath, Word};
+use crate::shape::Shape::{
+    BasePath, Colour, Count, Flag, List, Network, Number, Path, Text, Time, UrlPath, Word,
+};
 use suimon_params::{PassFor, WaitingStatus};
 
 pub(super) const WAITING_ROOM: Section = Section {
@@ -15,6 +17,15 @@ pub(super) const WAITING_ROOM: Section = Section {
             Text,
             Unset { means: "the host of the request", example: "\"Riverside Tickets\"" },
             "The site's name, as its visitors know it.",
+        ),
+        key(
+            "base_path",
+            BasePath,
+            Unset {
+                means: "nothing; in the servlet filter the context path of its application",
+                example: "\"/shop\"",
+            },
+            "What stands before /.well-known/suimon/ in the addresses that the waiting page links to, for sites of which visitors reach only what is below it. Links to the first page lead there, too. Requests for these addresses are answered with it and, as a proxy in front may remove it, without.",
         ),
         key(
             "logo",

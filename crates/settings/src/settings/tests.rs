@@ -2,6 +2,7 @@ use super::*;
 use crate::schema;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use suimon_model::{Duration, Limit, PoolId};
+use suimon_params::Params;
 
 fn parse(text: &str) -> Settings {
     Settings::parse("test.toml", text).unwrap()
@@ -246,6 +247,27 @@ fn a_file_that_is_named_and_not_there_is_a_fault_of_loading() {
 
     let missing = Settings::load(&folder.path().join("absent.toml")).unwrap_err().to_string();
     assert!(missing.contains("absent.toml: cannot be read"), "{missing}");
+}
+
+#[test]
+fn a_process_below_a_path_gives_it_to_sites_that_have_no_base_path() {
+    let bases = |settings: &Settings| {
+        let sites = settings.proxy.sites.iter().map(|site| &site.params);
+        let rooms = [&settings.proxy].into_iter().chain(sites).map(|params| params.waiting_room.base());
+        rooms.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let text = "[waiting_room]\nbase_path = \"/a\"\n[[site]]\nname = \"b\"\nhosts = [\"b\"]\n[[site]]\nname = \"c\"\nhosts = [\"c\"]\n[site.waiting_room]\nbase_path = \"\"\n";
+    assert_eq!(bases(&parse(text)), ["/a", "", ""]);
+    assert_eq!(bases(&parse(text).mounted_at("/shop").unwrap()), ["/a", "/shop", ""]);
+    assert_eq!(bases(&parse("").mounted_at("/shop").unwrap()), ["/shop"]);
+    assert_eq!(bases(&parse("").mounted_at("").unwrap()), [""]);
+    let Params { waiting_room, sites, .. } = parse(text).mounted_at("/shop").unwrap().proxy;
+    let mounts = sites.iter().map(|site| &site.params.waiting_room).chain([&waiting_room]);
+    assert!(mounts.into_iter().all(|room| room.mount_path == "/shop"));
+    let wrong = parse("").mounted_at("shop/").unwrap_err().to_string();
+    assert!(wrong.starts_with("mount_path = \"shop/\": must be \"\", or a path"), "{wrong}");
+    let wrong = faults("[waiting_room]\nbase_path = \"/shop/\"\n");
+    assert!(wrong.contains("waiting_room.base_path = \"/shop/\": must be \"\", or a path"), "{wrong}");
 }
 
 #[test]

@@ -15,9 +15,9 @@ final class JniLibrary implements NativeLibrary {
     }
 
     @Override
-    public long open(byte[] settings, Reply error) {
+    public long openAt(byte[] settings, byte[] mountPath, Reply error) {
         long[] numbers = new long[2];
-        long server = serverOpen(settings, error.bytes, numbers);
+        long server = serverOpenAt(settings, mountPath, error.bytes, numbers);
         note(error, numbers);
         return server;
     }
@@ -86,7 +86,7 @@ final class JniLibrary implements NativeLibrary {
 
     private static native String bind(String path);
 
-    private static native long serverOpen(byte[] settings, byte[] to, long[] numbers);
+    private static native long serverOpenAt(byte[] settings, byte[] mountPath, byte[] to, long[] numbers);
 
     private static native int serverEnter(
             long server, byte[] head, int headLength, byte[] address, boolean isTls, byte[] to, long[] numbers);

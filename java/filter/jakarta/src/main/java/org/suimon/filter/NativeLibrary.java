@@ -13,7 +13,7 @@ interface NativeLibrary {
     int CLOSED = -5;
 
     /** Returns 0 on failure; the reply says why. */
-    long open(byte[] settings, Reply error);
+    long openAt(byte[] settings, byte[] mountPath, Reply error);
 
     int enter(long server, byte[] head, int headLength, byte[] address, boolean isTls, Reply reply);
 

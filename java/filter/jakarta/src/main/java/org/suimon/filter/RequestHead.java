@@ -1,6 +1,8 @@
 package org.suimon.filter;
 
 import jakarta.servlet.http.HttpServletRequest;
+import java.net.URI;
+import java.net.URISyntaxException;
 import java.util.Arrays;
 import java.util.Enumeration;
 
@@ -101,6 +103,15 @@ final class RequestHead {
     private void room(int more) {
         if (length + more > bytes.length) {
             bytes = Arrays.copyOf(bytes, Math.max(bytes.length * 2, length + more));
+        }
+    }
+
+    /** Returns a path as it stands in the heads of requests: what it names, each octet of other characters by its number. */
+    static String path(String named) {
+        try {
+            return new URI(null, null, named, null).toASCIIString();
+        } catch (URISyntaxException impossible) {
+            throw new IllegalArgumentException(impossible);
         }
     }
 

@@ -63,15 +63,17 @@ final class Server implements AutoCloseable {
      * Opens a gate.
      *
      * @param settings TOML, with the names of {@code suimon.toml}
+     * @param mountPath what the paths of all requests begin with, as it stands in them; empty: nothing
      * @param isEnding whether nothing can be dispatched to the application any more
      * @param log takes what is wrong while it runs
      * @throws IllegalArgumentException what is wrong with the settings, or with this machine
      */
     static Server open(
-            NativeLibrary library, String settings, BooleanSupplier isEnding, BiConsumer<String, Throwable> log) {
+            NativeLibrary library, String settings, String mountPath, BooleanSupplier isEnding,
+            BiConsumer<String, Throwable> log) {
         byte[] text = settings.getBytes(StandardCharsets.UTF_8);
         Reply error = new Reply(64 << 10);
-        long handle = library.open(text, error);
+        long handle = library.openAt(text, mountPath.getBytes(StandardCharsets.US_ASCII), error);
         if (handle == 0) {
             throw new IllegalArgumentException(error.text().strip());
         }

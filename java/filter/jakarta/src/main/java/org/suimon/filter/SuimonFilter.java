@@ -46,7 +46,8 @@ public final class SuimonFilter implements Filter {
         sessionCookie = named == null ? "JSESSIONID" : named;
         BooleanSupplier isEnding = isTomcat ? Deployment.of(context)::isEnding : () -> false;
         try {
-            server = Server.open(NativeFiles.open(), Settings.of(config).toml(), isEnding, this::log);
+            server = Server.open(NativeFiles.open(), Settings.of(config).toml(),
+                    RequestHead.path(context.getContextPath()), isEnding, this::log);
         } catch (IllegalArgumentException | IOException | UnsatisfiedLinkError fault) {
             throw new ServletException("suimon: " + fault.getMessage(), fault);
         }

@@ -18,7 +18,7 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 @SuppressWarnings("restricted")
 final class ForeignLibrary implements NativeLibrary {
     private final ConcurrentLinkedQueue<Scratch> free = new ConcurrentLinkedQueue<>();
-    private final MethodHandle serverOpen;
+    private final MethodHandle serverOpenAt;
     private final MethodHandle serverEnter;
     private final MethodHandle serverNext;
     private final MethodHandle serverResult;
@@ -36,7 +36,8 @@ final class ForeignLibrary implements NativeLibrary {
      */
     ForeignLibrary(String path) {
         SymbolLookup library = SymbolLookup.libraryLookup(path, Arena.global());
-        serverOpen = find(library, "open", FunctionDescriptor.of(ADDRESS, ADDRESS, JAVA_LONG, ADDRESS));
+        serverOpenAt = find(library, "open_at", FunctionDescriptor.of(
+                ADDRESS, ADDRESS, JAVA_LONG, ADDRESS, JAVA_LONG, ADDRESS));
         serverEnter = find(library, "enter", FunctionDescriptor.of(
                 JAVA_INT, ADDRESS, ADDRESS, JAVA_LONG, ADDRESS, JAVA_LONG, JAVA_INT, ADDRESS, ADDRESS));
         serverNext = find(library, "next", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_INT, ADDRESS, ADDRESS));
@@ -57,12 +58,14 @@ final class ForeignLibrary implements NativeLibrary {
     }
 
     @Override
-    public long open(byte[] settings, Reply error) {
+    public long openAt(byte[] settings, byte[] mountPath, Reply error) {
         return with(scratch -> {
-            MemorySegment text = scratch.input(settings, settings.length, 0);
+            MemorySegment text = scratch.input(settings, settings.length, mountPath.length);
+            MemorySegment path = text.asSlice(settings.length, mountPath.length);
+            MemorySegment.copy(mountPath, 0, path, JAVA_BYTE, 0, mountPath.length);
             MemorySegment buffer = scratch.buffer(error);
-            MemorySegment server =
-                    (MemorySegment) serverOpen.invokeExact(text, (long) settings.length, buffer);
+            MemorySegment server = (MemorySegment) serverOpenAt.invokeExact(
+                    text, (long) settings.length, path, (long) mountPath.length, buffer);
             scratch.hand(error, 0);
             return server.address();
         });

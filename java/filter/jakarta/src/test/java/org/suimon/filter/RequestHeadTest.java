@@ -54,6 +54,13 @@ class RequestHeadTest {
     }
 
     @Test
+    void a_path_is_written_as_it_stands_in_a_head() {
+        assertEquals("", RequestHead.path(""));
+        assertEquals("/shop/de", RequestHead.path("/shop/de"));
+        assertEquals("/my%20shop%25/caf%C3%A9", RequestHead.path("/my shop%/caf\u00E9"));
+    }
+
+    @Test
     void only_the_parameter_of_the_session_is_taken_out() {
         assertEquals("/a/b;c=1", RequestHead.withoutParameter("/a;JSESSIONID=1/b;c=1;jsessionid=2", "JSESSIONID"));
         assertEquals("/a;jsessionid", RequestHead.withoutParameter("/a;jsessionid", "JSESSIONID"));

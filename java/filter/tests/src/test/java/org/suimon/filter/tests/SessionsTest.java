@@ -7,6 +7,8 @@ import java.io.IOException;
 import java.net.http.HttpResponse;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -20,6 +22,13 @@ class SessionsTest {
         return answer.headers().allValues("set-cookie").stream().filter(line -> line.startsWith(name)).findFirst()
                 .orElseThrow(() -> new AssertionError("no " + name + " in " + answer.headers().map() + answer.body()))
                 .split(";")[0];
+    }
+
+    /** Returns the address in quotes that stands behind a text in a page. */
+    private static String link(HttpResponse<String> page, String before) {
+        Matcher link = Pattern.compile(Pattern.quote(before) + "\"([^\"]+)\"").matcher(page.body());
+        assertTrue(link.find(), page.body());
+        return link.group(1);
     }
 
     @ParameterizedTest
@@ -46,6 +55,38 @@ class SessionsTest {
             assertEquals(302, tomcat.get("/shop/pages/logout", "Cookie", session, "User-Agent", "first").statusCode());
             tomcat.await("the second visitor's turn", () -> tomcat
                     .get("/shop/pages/ok", "User-Agent", "second", "Accept", "text/html", "Cookie", ticket).statusCode() == 200);
+        }
+    }
+
+    @ParameterizedTest
+    @MethodSource(KINDS)
+    void what_the_waiting_page_links_to_stands_below_the_path_of_its_application(Tomcat.Kind kind, @TempDir Path base)
+            throws IOException {
+        for (String name : List.of("shop", "my shop")) {
+            Tomcat tomcat = new Tomcat(kind, base.resolve(name.replace(' ', '-')));
+            tomcat.deploy(name, tomcat.settings(FULL));
+            try (tomcat) {
+                tomcat.start();
+                String path = "/" + name.replace(" ", "%20");
+                String wanted = path + "/pages/ok?a=1";
+                tomcat.get(path + "/pages/login", "User-Agent", "first");
+                tomcat.await("the session", () -> tomcat.state().total("sessions_active") == 1);
+                HttpResponse<String> page = tomcat.get(wanted, "User-Agent", "second", "Accept", "text/html");
+                assertEquals(503, page.statusCode(), page.body());
+                String ticket = cookie(page, "suimon-ticket-");
+
+                HttpResponse<String> chosen = tomcat.get(link(page, "<form action=") + "?to=de", "User-Agent", "second",
+                        "Accept", "text/html", "Cookie", ticket, "Referer", tomcat.uri(wanted).toString());
+                assertEquals(303, chosen.statusCode(), chosen.body());
+                assertEquals(wanted, chosen.headers().firstValue("location").orElse(""));
+                String both = ticket + "; " + cookie(chosen, "suimon-language=");
+                String german = tomcat.get(wanted, "User-Agent", "second", "Accept", "text/html", "Cookie", both).body();
+                assertTrue(german.contains("<html lang=de"), german);
+
+                HttpResponse<String> stopped = tomcat.get(link(page, "<noscript><a href="), "User-Agent", "second");
+                assertEquals(204, stopped.statusCode(), stopped.body());
+                assertEquals("suimon-refresh=off", cookie(stopped, "suimon-refresh="));
+            }
         }
     }
 
