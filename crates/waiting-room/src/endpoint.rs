@@ -137,7 +137,9 @@ impl WaitingRoom {
         if !may_ask && !is_page {
             return empty(StatusCode::TOO_MANY_REQUESTS);
         }
-        let code = form_urlencoded::parse(body).find(|(name, _)| name == "code").filter(|_| may_ask);
+        // Where others read bodies, they put it into the query.
+        let sent = if body.is_empty() { parts.uri.query().unwrap_or_default().as_bytes() } else { body };
+        let code = form_urlencoded::parse(sent).find(|(name, _)| name == "code").filter(|_| may_ask);
         let ticket = code.and_then(|(_, code)| self.state.moves.take(&code));
         let mut response = self.back(parts);
         let cookie = match ticket {

@@ -342,6 +342,28 @@ fn the_waiting_page_of_a_process_below_a_path_links_to_what_answers_there() {
 }
 
 #[test]
+fn a_place_comes_by_the_code_that_the_process_puts_into_the_head() {
+    let server = server(WITH_LINE);
+    server.serve(let_in(&server.enter("/", "cookie: JSESSIONID=AAAAAAAAAAAAAAAAAAAA\r\n")));
+    let ask = |target: &str, lines: &str| {
+        let head = format!("{target} HTTP/1.1\r\nhost: shop\r\naccept: application/json\r\n{lines}\r\n");
+        answered(&server, &head)
+    };
+    let ticket_in = |answer: &str| {
+        let line = answer.lines().find_map(|line| line.strip_prefix("set-cookie: suimon-ticket-"));
+        line.map(|line| format!("cookie: suimon-ticket-{}\r\n", line.split(';').next().unwrap()))
+    };
+    let ticket = ticket_in(&ask("GET /", "")).expect("a place");
+    let given = ask("POST /.well-known/suimon/code", &ticket);
+    let code = given.split("\"code\":\"").nth(1).unwrap().split('"').next().unwrap();
+    assert_eq!(ticket_in(&ask("POST /.well-known/suimon/position?code=ZZZ-999", "")), None);
+    assert_eq!(ticket_in(&ask("POST /.well-known/suimon/position", "")), None);
+    let entered = ask(&format!("POST /.well-known/suimon/position?code={code}"), "");
+    let there = ticket_in(&entered).unwrap_or_else(|| panic!("{entered}"));
+    assert!(ask("GET /", &there).contains("\"position\":1,"), "{}", ask("GET /", &there));
+}
+
+#[test]
 fn after_its_end_a_server_answers_closed() {
     let server = server(ONE_SLOT);
     let first = let_in(&server.enter("/hold", ""));

@@ -3,6 +3,8 @@ package org.suimon.filter;
 import jakarta.servlet.http.HttpServletRequest;
 import java.net.URI;
 import java.net.URISyntaxException;
+import java.net.URLEncoder;
+import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.Enumeration;
 
@@ -10,6 +12,8 @@ import java.util.Enumeration;
 final class RequestHead {
     private static final int BEGINS_WITH = 1024;
     private static final String HEX = "0123456789ABCDEF";
+    /** Where a visitor enters the code of a place: the one form that is for the gate. */
+    private static final String POSITION = "/.well-known/suimon/position";
 
     private byte[] bytes = new byte[BEGINS_WITH];
     private int length;
@@ -25,9 +29,10 @@ final class RequestHead {
         String path = request.getRequestURI();
         boolean hasSessionInPath = request.isRequestedSessionIdFromURL();
         target(hasSessionInPath ? withoutParameter(path, sessionCookie) : path);
-        if (request.getQueryString() != null) {
+        String query = query(request);
+        if (query != null) {
             add('?');
-            target(request.getQueryString());
+            target(query);
         }
         value(" HTTP/1.1");
         newLine();
@@ -54,6 +59,13 @@ final class RequestHead {
 
     int length() {
         return length;
+    }
+
+    /** Returns the query. The library reads no bodies: the form that is for it goes there. */
+    private static String query(HttpServletRequest request) {
+        boolean isForm = request.getMethod().equals("POST") && request.getRequestURI().endsWith(POSITION);
+        String code = isForm ? request.getParameter("code") : null;
+        return code == null ? request.getQueryString() : "code=" + URLEncoder.encode(code, StandardCharsets.UTF_8);
     }
 
     private void header(String name, String value) {

@@ -12,8 +12,14 @@ import org.junit.jupiter.api.Test;
 
 class RequestHeadTest {
     private static String head(String uri, String query, Map<String, List<String>> headers, String idInPath) {
+        return head("GET", uri, query, headers, idInPath);
+    }
+
+    private static String head(
+            String verb, String uri, String query, Map<String, List<String>> headers, String idInPath) {
         HttpServletRequest request = Stub.of(HttpServletRequest.class, (method, arguments) -> switch (method) {
-            case "getMethod" -> "GET";
+            case "getMethod" -> verb;
+            case "getParameter" -> "K7M 2QX&";
             case "getRequestURI" -> uri;
             case "getQueryString" -> query;
             case "isRequestedSessionIdFromURL" -> idInPath != null;
@@ -51,6 +57,18 @@ class RequestHeadTest {
     void what_no_target_may_have_is_written_by_its_number() {
         String first = head("/caf\u00E9 \r", "a=\"<\u00FF>\"", Map.of(), null).lines().findFirst().orElseThrow();
         assertEquals("GET /caf%E9%20%0D?a=%22%3C%FF%3E%22 HTTP/1.1", first);
+    }
+
+    @Test
+    void the_code_of_a_place_is_in_the_query_and_no_other_form_is_read() {
+        String position = "/shop/.well-known/suimon/position";
+        String first = head("POST", position, null, Map.of(), null).lines().findFirst().orElseThrow();
+        assertEquals("POST /shop/.well-known/suimon/position?code=K7M+2QX%26 HTTP/1.1", first);
+        for (String other : List.of("GET " + position, "POST /shop/.well-known/suimon/code", "POST /shop/login")) {
+            String[] parts = other.split(" ");
+            String line = head(parts[0], parts[1], "a=1", Map.of(), null).lines().findFirst().orElseThrow();
+            assertEquals(other + "?a=1 HTTP/1.1", line);
+        }
     }
 
     @Test

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
+import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.nio.file.Path;
 import java.util.List;
@@ -26,9 +27,13 @@ class SessionsTest {
 
     /** Returns the address in quotes that stands behind a text in a page. */
     private static String link(HttpResponse<String> page, String before) {
-        Matcher link = Pattern.compile(Pattern.quote(before) + "\"([^\"]+)\"").matcher(page.body());
-        assertTrue(link.find(), page.body());
-        return link.group(1);
+        return match(page, Pattern.quote(before) + "\"([^\"]+)\"");
+    }
+
+    private static String match(HttpResponse<String> answer, String pattern) {
+        Matcher match = Pattern.compile(pattern).matcher(answer.body());
+        assertTrue(match.find(), answer.body());
+        return match.group(1);
     }
 
     @ParameterizedTest
@@ -88,6 +93,38 @@ class SessionsTest {
                 assertEquals("suimon-refresh=off", cookie(stopped, "suimon-refresh="));
             }
         }
+    }
+
+    @ParameterizedTest
+    @MethodSource(KINDS)
+    void a_place_goes_to_another_device_by_a_code_that_is_entered_there(Tomcat.Kind kind, @TempDir Path base)
+            throws IOException {
+        Tomcat tomcat = new Tomcat(kind, base);
+        tomcat.deploy("shop", tomcat.settings(FULL));
+        try (tomcat) {
+            tomcat.start();
+            tomcat.get("/shop/pages/login", "User-Agent", "first");
+            tomcat.await("the session", () -> tomcat.state().total("sessions_active") == 1);
+            HttpResponse<String> page = tomcat.get("/shop/pages/ok", "User-Agent", "second", "Accept", "text/html");
+            String ticket = cookie(page, "suimon-ticket-");
+            String code = match(post(tomcat, link(page, "<form id=give method=post action="), "", "Accept",
+                    "application/json", "Cookie", ticket), "\"code\":\"([^\"]+)\"");
+
+            String entry = link(page, "<form method=post action=");
+            HttpResponse<String> wrong = post(tomcat, entry, "code=ZZZ-999", "Accept", "text/html");
+            assertEquals("suimon-code=wrong", cookie(wrong, "suimon-code="));
+            HttpResponse<String> moved = post(tomcat, entry, "code=" + code, "Accept", "text/html");
+            assertEquals(303, moved.statusCode(), moved.body());
+            String there = cookie(moved, "suimon-ticket-");
+            String position = "\"position\":(\\d+)";
+            assertEquals("1", match(tomcat.get("/shop/pages/ok", "Accept", "application/json", "Cookie", there), position));
+            assertEquals("2", match(tomcat.get("/shop/pages/ok", "Accept", "application/json", "Cookie", ticket), position));
+        }
+    }
+
+    private static HttpResponse<String> post(Tomcat tomcat, String path, String form, String... headers) {
+        return tomcat.send(tomcat.request(path, headers).header("Content-Type", "application/x-www-form-urlencoded")
+                .POST(HttpRequest.BodyPublishers.ofString(form)).build());
     }
 
     @ParameterizedTest
