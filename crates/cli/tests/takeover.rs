@@ -224,7 +224,7 @@ async fn http2_client(address: SocketAddr, ends: &AtomicBool, counts: &Counts) {
                 // It is to come again by another connection.
                 Ok(answer) if answer.status() == 307 => {}
                 // It comes back unsent: the connection was over before it could leave.
-                Err(mut unsent) if unsent.take_message().is_some() => {}
+                Err(unsent) if unsent.message().is_some() => {}
                 other => {
                     eprintln!("HTTP/2: {other:?}");
                     counts.failed.fetch_add(1, Relaxed);
