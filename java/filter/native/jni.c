@@ -29,6 +29,7 @@ static struct {
     int32_t (*server_leave)(const void *, uint64_t);
     int32_t (*server_answer)(const void *, uint64_t, uint32_t, const uint8_t *, size_t, suimon_buffer *);
     int32_t (*server_end)(const void *, uint64_t);
+    int32_t (*server_fail)(const void *, uint64_t);
     int32_t (*server_state)(const void *, suimon_buffer *);
     int32_t (*server_admin)(const void *, suimon_buffer *);
     void (*server_close)(void *);
@@ -102,6 +103,7 @@ JNIEXPORT jstring JNICALL Java_org_suimon_filter_JniLibrary_bind(JNIEnv *env, jc
                          find(library, &suimon.server_leave, "suimon_server_leave") &&
                          find(library, &suimon.server_answer, "suimon_server_answer") &&
                          find(library, &suimon.server_end, "suimon_server_end") &&
+                         find(library, &suimon.server_fail, "suimon_server_fail") &&
                          find(library, &suimon.server_state, "suimon_server_state") &&
                          find(library, &suimon.server_admin, "suimon_server_admin") &&
                          find(library, &suimon.server_close, "suimon_server_close");
@@ -212,6 +214,12 @@ JNIEXPORT jint JNICALL Java_org_suimon_filter_JniLibrary_serverEnd(JNIEnv *env, 
                                                                    jlong request) {
     (void)env, (void)class;
     return suimon.server_end((const void *)(intptr_t)server, (uint64_t)request);
+}
+
+JNIEXPORT jint JNICALL Java_org_suimon_filter_JniLibrary_serverFail(JNIEnv *env, jclass class, jlong server,
+                                                                    jlong request) {
+    (void)env, (void)class;
+    return suimon.server_fail((const void *)(intptr_t)server, (uint64_t)request);
 }
 
 static jint tell(JNIEnv *env, jlong server, jbyteArray to, jlongArray numbers,

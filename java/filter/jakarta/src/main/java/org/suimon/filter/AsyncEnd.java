@@ -90,7 +90,7 @@ final class AsyncEnd implements AsyncListener {
         }
         if (response != null) {
             // Whoever still works on it cannot answer any more; and onComplete does not always follow.
-            permit.end();
+            permit.fail();
         }
     }
 

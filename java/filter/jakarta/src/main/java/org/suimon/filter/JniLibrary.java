@@ -58,6 +58,11 @@ final class JniLibrary implements NativeLibrary {
     }
 
     @Override
+    public int fail(long server, long request) {
+        return serverFail(server, request);
+    }
+
+    @Override
     public int state(long server, Reply reply) {
         long[] numbers = new long[2];
         return noted(serverState(server, reply.bytes, numbers), reply, numbers);
@@ -101,6 +106,8 @@ final class JniLibrary implements NativeLibrary {
             long server, long request, int status, byte[] lines, byte[] to, long[] numbers);
 
     private static native int serverEnd(long server, long request);
+
+    private static native int serverFail(long server, long request);
 
     private static native int serverState(long server, byte[] to, long[] numbers);
 

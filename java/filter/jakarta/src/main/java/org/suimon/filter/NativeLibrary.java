@@ -27,6 +27,8 @@ interface NativeLibrary {
 
     int end(long server, long request);
 
+    int fail(long server, long request);
+
     int state(long server, Reply reply);
 
     int admin(long server, Reply reply);

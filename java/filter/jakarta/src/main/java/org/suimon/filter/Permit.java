@@ -196,6 +196,18 @@ final class Permit {
         }
     }
 
+    /**
+     * Gives the slot back where the work has failed, perhaps in the middle of its answer. Once the client has
+     * left, work may fail for that alone, and ends like any other.
+     */
+    void fail() {
+        if (hasLeft()) {
+            end();
+        } else if (isOver.compareAndSet(false, true)) {
+            server.fail(this);
+        }
+    }
+
     boolean isOver() {
         return isOver.get();
     }

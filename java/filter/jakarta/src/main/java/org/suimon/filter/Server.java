@@ -138,8 +138,17 @@ final class Server implements AutoCloseable {
 
     /** See {@link Permit#end}. */
     void end(Permit permit) {
+        over(permit, () -> library.end(server, permit.number()));
+    }
+
+    /** See {@link Permit#fail}. */
+    void fail(Permit permit) {
+        over(permit, () -> library.fail(server, permit.number()));
+    }
+
+    private void over(Permit permit, Call ending) {
         permits.remove(permit.number());
-        guarded(() -> library.end(server, permit.number()));
+        guarded(ending);
         if (isClosing.get()) {
             synchronized (permits) {
                 permits.notifyAll();

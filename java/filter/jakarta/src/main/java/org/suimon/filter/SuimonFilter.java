@@ -127,8 +127,7 @@ public final class SuimonFilter implements Filter {
                 hasReturned = true;
             } finally {
                 if (!hasReturned) {
-                    guarded.conclude(HttpServletResponse.SC_INTERNAL_SERVER_ERROR);
-                    permit.end();
+                    failed(permit, guarded);
                 } else if (!request.isAsyncStarted()) {
                     guarded.conclude(guarded.getStatus());
                 }
@@ -201,15 +200,20 @@ public final class SuimonFilter implements Filter {
         } finally {
             if (!hasReturned) {
                 // Containers do not always tell the end of an asynchronous request that has failed here.
-                if (!permit.hasLeft()) {
-                    guarded.conclude(HttpServletResponse.SC_INTERNAL_SERVER_ERROR);
-                }
-                permit.end();
+                failed(permit, guarded);
             } else if (!permit.isAsynchronous() || !request.isAsyncStarted()) {
                 guarded.conclude(guarded.getStatus());
                 permit.end();
             }
         }
+    }
+
+    /** Ends the permit of a request whose application has thrown. */
+    private static void failed(Permit permit, GuardedResponse guarded) {
+        if (!permit.hasLeft()) {
+            guarded.conclude(HttpServletResponse.SC_INTERNAL_SERVER_ERROR);
+        }
+        permit.fail();
     }
 
     /** Answers while the application is undeployed. No error page: it would be the application's. */

@@ -25,6 +25,7 @@ final class ForeignLibrary implements NativeLibrary {
     private final MethodHandle serverLeave;
     private final MethodHandle serverAnswer;
     private final MethodHandle serverEnd;
+    private final MethodHandle serverFail;
     private final MethodHandle serverState;
     private final MethodHandle serverAdmin;
     private final MethodHandle serverClose;
@@ -46,6 +47,7 @@ final class ForeignLibrary implements NativeLibrary {
         serverAnswer = find(library, "answer", FunctionDescriptor.of(
                 JAVA_INT, ADDRESS, JAVA_LONG, JAVA_INT, ADDRESS, JAVA_LONG, ADDRESS));
         serverEnd = find(library, "end", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_LONG));
+        serverFail = find(library, "fail", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_LONG));
         serverState = find(library, "state", FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS));
         serverAdmin = find(library, "admin", FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS));
         serverClose = find(library, "close", FunctionDescriptor.ofVoid(ADDRESS));
@@ -126,6 +128,11 @@ final class ForeignLibrary implements NativeLibrary {
     @Override
     public int end(long server, long request) {
         return (int) with(scratch -> (int) serverEnd.invokeExact(MemorySegment.ofAddress(server), request));
+    }
+
+    @Override
+    public int fail(long server, long request) {
+        return (int) with(scratch -> (int) serverFail.invokeExact(MemorySegment.ofAddress(server), request));
     }
 
     @Override

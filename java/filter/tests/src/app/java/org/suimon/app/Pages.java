@@ -2,6 +2,8 @@ package org.suimon.app;
 
 import jakarta.servlet.AsyncContext;
 import jakarta.servlet.ServletException;
+import jakarta.servlet.ServletOutputStream;
+import jakarta.servlet.WriteListener;
 import jakarta.servlet.annotation.WebServlet;
 import jakarta.servlet.http.HttpServlet;
 import jakarta.servlet.http.HttpServletRequest;
@@ -41,6 +43,11 @@ public class Pages extends HttpServlet {
             case "/exception" -> throw new ServletException("as wanted");
             case "/late-exception" -> {
                 response.getWriter().write("x".repeat(20_000));
+                throw new IllegalStateException("as wanted");
+            }
+            case "/broken" -> {
+                say(response, "half a page");
+                response.flushBuffer();
                 throw new IllegalStateException("as wanted");
             }
             case "/error" -> response.sendError(number(request, "status"), "as wanted");
@@ -116,6 +123,10 @@ public class Pages extends HttpServlet {
                 request.startAsync();
                 throw new ServletException("as wanted");
             }
+            case "/async-broken" -> {
+                request.startAsync();
+                response.getOutputStream().setWriteListener(new Breaking(response.getOutputStream()));
+            }
             case "/async-timeout" -> request.startAsync().setTimeout(number(request, "ms"));
             case "/async-thread" -> {
                 AsyncContext context = request.startAsync();
@@ -130,6 +141,19 @@ public class Pages extends HttpServlet {
             }
             default -> response.sendError(404);
         }
+    }
+
+    /** Writes half a page, and breaks. */
+    private record Breaking(ServletOutputStream out) implements WriteListener {
+        @Override
+        public void onWritePossible() throws IOException {
+            out.print("half a page");
+            out.flush();
+            throw new IllegalStateException("as wanted");
+        }
+
+        @Override
+        public void onError(Throwable failure) {}
     }
 
     /** What is done later. */

@@ -68,6 +68,38 @@ class EndsTest {
 
     @ParameterizedTest
     @MethodSource(KINDS)
+    void work_that_throws_has_failed_even_if_its_head_has_gone_out(Tomcat.Kind kind, @TempDir Path base)
+            throws IOException {
+        Tomcat tomcat = new Tomcat(kind, base);
+        tomcat.deploy("shop", tomcat.settings());
+        try (tomcat) {
+            tomcat.start();
+            long requests = 0;
+            for (String page : new String[] {"/exception", "/broken", "/async-exception", "/async-broken"}) {
+                String answer = answerOnce(tomcat, "/shop/pages" + page);
+                assertTrue(!page.contains("broken") || answer.contains("half a page"), page + ": " + answer);
+                requests++;
+                long sent = requests;
+                tomcat.await("the end of " + page, () -> tomcat.state().total("requests") == sent && tomcat.state().isIdle());
+                State state = tomcat.state();
+                assertEquals(requests, state.sums().failed(), page + " " + state.sums() + state.json);
+                assertTrue(state.sums().balance(), page + " " + state.sums());
+            }
+        }
+    }
+
+    /** Returns what comes back, however it is cut off. Clients that know HTTP ask again if nothing does. */
+    private static String answerOnce(Tomcat tomcat, String path) throws IOException {
+        try (Socket client = new Socket("127.0.0.1", tomcat.port())) {
+            client.setSoTimeout((int) Tomcat.PATIENCE.toMillis());
+            client.getOutputStream().write(
+                    ("GET " + path + " HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").getBytes(StandardCharsets.US_ASCII));
+            return new String(client.getInputStream().readAllBytes(), StandardCharsets.US_ASCII);
+        }
+    }
+
+    @ParameterizedTest
+    @MethodSource(KINDS)
     void clients_that_leave_give_their_slots_back_when_the_work_ends(Tomcat.Kind kind, @TempDir Path base)
             throws IOException {
         Tomcat tomcat = new Tomcat(kind, base);
@@ -85,6 +117,7 @@ class EndsTest {
             }
             State state = tomcat.state();
             assertTrue(state.total("disconnects_upstream") >= 1, state.json);
+            assertEquals(0, state.sums().failed(), state.json);
             assertTrue(state.sums().balance(), state.sums().toString());
         }
     }
