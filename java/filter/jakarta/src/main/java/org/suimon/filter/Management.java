@@ -6,15 +6,19 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import javax.management.JMException;
+import javax.management.MBeanAttributeInfo;
+import javax.management.MBeanInfo;
 import javax.management.MBeanServer;
 import javax.management.ObjectName;
+import javax.management.StandardMBean;
 
 /** Shows a filter by JMX: {@code org.suimon:type=Filter,server="Catalina/localhost",context="/shop"}. */
-final class Management implements SuimonMXBean {
+final class Management extends StandardMBean implements SuimonMXBean {
     private final Server server;
     private final ObjectName name;
 
     private Management(Server server, ObjectName name) {
+        super(SuimonMXBean.class, true);
         this.server = server;
         this.name = name;
     }
@@ -44,6 +48,29 @@ final class Management implements SuimonMXBean {
         } catch (JMException gone) {
             // Another one has taken the name.
         }
+    }
+
+    @Override
+    protected String getDescription(MBeanInfo bean) {
+        return "What the filter of an application does right now";
+    }
+
+    @Override
+    protected String getDescription(MBeanAttributeInfo attribute) {
+        return switch (attribute.getName()) {
+            case "Situation" -> "How things stand, in one word: idle, open, holding, line and others";
+            case "Verdict" -> "How things stand, in one sentence";
+            case "ActiveSessions" -> "Number of active sessions";
+            case "InLine" -> "Number of visitors in line, those held included";
+            case "Waiting" -> "Number of requests that are held or queued";
+            case "InFlight" -> "Number of requests that the application works on with a slot";
+            case "Requests" -> "Number of requests since the start of the filter";
+            case "Refused" -> "Number of requests that were refused since the start of the filter";
+            case "Limits" -> "Concurrency limit of each route: number of requests in the application at once";
+            case "Admin" -> "Address of the admin listener, host:port; empty without one";
+            case "State" -> "All that GET /api/state answers, as JSON; times in it are seconds";
+            default -> super.getDescription(attribute);
+        };
     }
 
     @Override

@@ -19,6 +19,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
+import javax.management.MBeanAttributeInfo;
+import javax.management.MBeanInfo;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -128,6 +130,12 @@ class DeployTest {
                     tomcat.manage(Tomcat.bean("one", "Situation")));
             for (String attribute : List.of("Verdict", "ActiveSessions", "InLine", "Waiting", "InFlight", "Refused", "Limits", "State", "Admin")) {
                 assertTrue(tomcat.manage(Tomcat.bean("two", attribute)).startsWith("OK"), attribute);
+            }
+            MBeanInfo described = tomcat.described("two");
+            assertEquals("What the filter of an application does right now", described.getDescription());
+            assertEquals(11, described.getAttributes().length);
+            for (MBeanAttributeInfo attribute : described.getAttributes()) {
+                assertTrue(attribute.getDescription().contains(" "), attribute.toString());
             }
             Process status = new ProcessBuilder(System.getProperty("suimon.command"), "status", "--admin", tomcat.admin())
                     .redirectErrorStream(true).start();

@@ -1,5 +1,6 @@
 package org.suimon.filter.tests;
 
+import com.sun.tools.attach.VirtualMachine;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -22,6 +23,11 @@ import java.util.function.BooleanSupplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
+import javax.management.MBeanInfo;
+import javax.management.ObjectName;
+import javax.management.remote.JMXConnector;
+import javax.management.remote.JMXConnectorFactory;
+import javax.management.remote.JMXServiceURL;
 
 /** A Tomcat as it comes in its zip, in a process and a base folder of its own, at a port that is free. */
 final class Tomcat implements AutoCloseable {
@@ -287,6 +293,17 @@ final class Tomcat implements AutoCloseable {
     /** Returns the manager's path to an attribute of an application's filter. */
     static String bean(String context, String attribute) {
         return "jmxproxy/?get=org.suimon:type=Filter,server=%22Catalina/localhost%22,context=%22/" + context + "%22&att=" + attribute;
+    }
+
+    /** Returns what a console is told of an application's filter. */
+    MBeanInfo described(String context) throws Exception {
+        VirtualMachine jvm = VirtualMachine.attach(Long.toString(pid()));
+        try (JMXConnector console = JMXConnectorFactory.connect(new JMXServiceURL(jvm.startLocalManagementAgent()))) {
+            return console.getMBeanServerConnection().getMBeanInfo(
+                    new ObjectName("org.suimon:type=Filter,server=\"Catalina/localhost\",context=\"/" + context + "\""));
+        } finally {
+            jvm.detach();
+        }
     }
 
     /** Returns the state of an application's gate, by JMX: some applications log elsewhere. */
