@@ -380,10 +380,11 @@ function drawNodes(state) {
     const sign = { up: "●", down: "✖", ejected: "✖", draining: "◌" }[node.status] ?? "○";
     const left = node.ejected_for_seconds ?? node.slow_start_for_seconds;
     const why = node.status === "up" ? (left == null ? "" : ": slow start") : `: ${node.explanation}`;
-    cells(element, [node.address, `${sign} ${node.status}${why}${left == null ? "" : ` (${time(left)} left)`}`, number(node.in_flight), number(node.share, 2), time(node.for_seconds)]);
+    const [name, inFlight] = node.in_process ? ["in this process", state.totals.in_flight] : [node.address, node.in_flight];
+    cells(element, [name, `${sign} ${node.status}${why}${left == null ? "" : ` (${time(left)} left)`}`, number(inFlight), number(node.share, 2), time(node.for_seconds)]);
     const button = element.children[5].firstChild;
     const drained = (state.overrides ?? []).find((it) => it.subject === "node" && it.name === node.address);
-    button.hidden = !state.takes_commands || !state.overrides;
+    button.hidden = !state.takes_commands || !state.overrides || node.in_process === true;
     say(button, drained ? "Use again" : "Drain…");
     button.onclick = () => (drained ? release(drained) : drain(node));
   });

@@ -2,7 +2,7 @@
 
 use crate::load_reports::NodeReportState;
 use serde::{Deserialize, Serialize};
-use suimon_proxy::UpstreamNodeView;
+use suimon_proxy::{THIS_PROCESS, UpstreamNodeView};
 
 /// One node of the application.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -10,6 +10,10 @@ use suimon_proxy::UpstreamNodeView;
 pub struct NodeState {
     /// `http://host:port`.
     pub address: String,
+    /// Whether the gateway is inside the application, whose requests in flight are those of `totals` then;
+    /// absent: no.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_process: bool,
     /// `up`, `down`, `ejected` or `draining`.
     pub status: String,
     /// Short name of the reason.
@@ -72,6 +76,7 @@ impl NodeState {
     pub(crate) fn of(node: &UpstreamNodeView) -> NodeState {
         NodeState {
             address: node.address.clone(),
+            in_process: node.address == THIS_PROCESS,
             status: node.status.to_string(),
             reason: node.reason.to_string(),
             explanation: node.explanation.to_string(),

@@ -49,7 +49,7 @@ pub use overrides::{
 pub use pipeline::{Admitted, CLIENT_TIME_MAX, Entered};
 pub use request_record::{RequestNotes, RequestOutcome, RequestRecord, RequestSink};
 pub use server::{BegunSession, HandedOver, Handover, Listening, Sockets, datagrams_of, listener_of};
-pub use server::{Door, Embedded};
+pub use server::{Door, Embedded, THIS_PROCESS};
 pub use server::{LineCommand, LineError, LineReport, Observer, Server, StartError};
 pub use server::{PoolCommand, PoolError, PoolReport};
 pub use sharing_view::SharingView;

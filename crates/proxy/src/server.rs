@@ -19,7 +19,7 @@ mod start_error;
 mod workers;
 
 pub use begun::BegunSession;
-pub use embedded::{Door, Embedded};
+pub use embedded::{Door, Embedded, THIS_PROCESS};
 pub use handover::{HandedOver, Handover};
 pub use lines::{LineCommand, LineError, LineReport};
 pub(crate) use overrides::has_nodes;

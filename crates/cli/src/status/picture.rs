@@ -410,6 +410,9 @@ fn line_is(kind: &KindState, several: bool) -> Option<Line> {
 
 /// Returns the nodes, those with problems first; `all` with what is known of their connections.
 fn nodes(nodes: &[NodeState], all: bool) -> Table {
+    if nodes.iter().any(|node| node.in_process) {
+        return Table::of_sentences(&[Left], vec![vec!["in this process".to_owned()]]);
+    }
     let mut nodes: Vec<&NodeState> = nodes.iter().collect();
     nodes.sort_by_key(|node| node.status == "up");
     let mut rows = Vec::new();

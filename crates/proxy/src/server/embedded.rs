@@ -19,8 +19,8 @@ use suimon_message::peer::Peer;
 use suimon_params::Params;
 use suimon_params::upstream::NodeParams;
 
-/// What the node is called that this process is.
-const THIS_PROCESS: &str = "http://this-process";
+/// The address of the node that a process is which works on requests itself: nothing is sent there.
+pub const THIS_PROCESS: &str = "http://this-process:80";
 
 /// A gateway that lets no request in yet.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use http::{Request, Response, StatusCode};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use suimon_params::Params;
-use suimon_proxy::{Admitted, Door, Embedded, Entered, Observer};
+use suimon_proxy::{Admitted, Door, Embedded, Entered, Observer, THIS_PROCESS};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -91,6 +91,7 @@ async fn a_request_waits_for_the_one_slot_and_holds_it_until_its_end() {
     let inside = inside(params(NOBODY));
     let first = inside.work("/hold", &[]).await;
     assert_eq!(inside.in_flight(), 1);
+    assert_eq!(inside.observer.upstream()[0].address, THIS_PROCESS);
     let (second, third) = {
         let ask = || {
             let door = inside.door.clone();

@@ -126,6 +126,7 @@ fn state() -> State {
         ungated: route("ungated", 0),
         nodes: vec![NodeState {
             address: "http://127.0.0.1:8080".to_string(),
+            in_process: false,
             status: "up".to_string(),
             reason: "checks_passed".to_string(),
             explanation: "health checks pass".to_string(),
@@ -308,6 +309,17 @@ fn nothing_is_cut_where_there_is_room() {
     let grid = grid(&state, 140, 60);
     assert!(!grid.contains('…') && !grid.contains("no room") && !grid.contains("more routes"), "{grid}");
     assert!(grid.contains("(gain 0.123)"), "{grid}");
+}
+
+#[test]
+fn an_application_with_its_gateway_inside_is_in_this_process() {
+    let mut state = state();
+    state.nodes[0].address = "http://this-process:80".to_owned();
+    state.nodes[0].in_process = true;
+    for shown in [text(&whole(&state, &[], 10, 100)), grid(&state, 100, 60)] {
+        assert!(shown.contains("\nApplication\n  in this process\n"), "{shown}");
+        assert!(!shown.contains("this-process"), "{shown}");
+    }
 }
 
 #[test]

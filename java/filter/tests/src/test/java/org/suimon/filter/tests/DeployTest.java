@@ -141,7 +141,7 @@ class DeployTest {
                     .redirectErrorStream(true).start();
             String shown = new String(status.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
             assertTrue(status.waitFor(30, TimeUnit.SECONDS) && status.exitValue() == 0, shown);
-            assertTrue(shown.contains("active session"), shown);
+            assertTrue(shown.contains("active session") && shown.contains("Application\n  in this process\n"), shown);
         }
     }
 
