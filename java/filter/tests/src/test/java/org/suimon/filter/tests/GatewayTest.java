@@ -97,6 +97,7 @@ class GatewayTest {
                     state = "none"
                     [waiting_room]
                     state = "none"
+                    base_path = "/shop"
                     """.formatted(port, to, base.resolve("lease.keys")));
             process = new ProcessBuilder(System.getProperty("suimon.command"), "serve", "--config", settings.toString())
                     .redirectErrorStream(true).redirectOutput(output.toFile()).start();
