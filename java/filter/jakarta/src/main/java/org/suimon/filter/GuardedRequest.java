@@ -46,7 +46,7 @@ final class GuardedRequest extends HttpServletRequestWrapper {
 
     private static Map<String, String> parse(String lines) {
         Map<String, String> told = new LinkedHashMap<>();
-        for (String line : lines.split("\r\n")) {
+        for (String line : lines.lines().toList()) {
             int colon = line.indexOf(':');
             if (colon > 0) {
                 told.put(line.substring(0, colon), line.substring(colon + 1).strip());

@@ -21,7 +21,7 @@ final class GuardedWriter extends PrintWriter {
         this.response = response;
         Charset charset = charset(encoding);
         isUtf8 = charset.equals(StandardCharsets.UTF_8);
-        bytesPerChar = charset.canEncode() ? charset.newEncoder().maxBytesPerChar() : 1;
+        bytesPerChar = !isUtf8 && charset.canEncode() ? charset.newEncoder().maxBytesPerChar() : 1;
     }
 
     private static Charset charset(String encoding) {

@@ -32,7 +32,7 @@ final class HeaderChanges {
             return NONE;
         }
         List<Change> changes = new ArrayList<>();
-        for (String line : lines.split("\r\n")) {
+        for (String line : lines.lines().toList()) {
             if (line.isEmpty()) {
                 continue;
             }
