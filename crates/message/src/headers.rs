@@ -144,7 +144,7 @@ pub fn prepare_request(parts: &mut request::Parts, peer: &Peer, upgrade: bool, v
         join_cookies(headers);
     }
     if peer.is_trusted() {
-        forward(headers, &peer.forwarding);
+        forward(headers, peer.described());
     }
     if upgrade {
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));

@@ -4,7 +4,7 @@ use crate::lists::items;
 use http::header::{FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue, REFERER};
 use http::request;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use suimon_params::Network;
 
 pub(crate) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -18,7 +18,8 @@ pub(crate) const UNREADABLE: IpAddr = IpAddr::V6(Ipv6Addr::new(0x100, 0, 0, 0, 0
 /// Who a connection's requests come from, as the application is told. Made once per connection.
 #[derive(Debug)]
 pub struct Peer {
-    pub(crate) forwarding: Arc<Forwarding>,
+    /// Once something is forwarded: who works on requests here needs none, and has a peer for each of them.
+    forwarding: OnceLock<Arc<Forwarding>>,
     pub(crate) is_tls: bool,
     pub(crate) ip: IpAddr,
     /// The networks of trusted proxies; `None`: this peer is a stranger.
@@ -35,6 +36,21 @@ pub struct Forwarding {
 }
 
 impl Forwarding {
+    fn of(address: IpAddr, is_tls: bool) -> Self {
+        let scheme = if is_tls { "https" } else { "http" };
+        let node = match address {
+            IpAddr::V4(v4) => v4.to_string(),
+            IpAddr::V6(v6) => format!("\"[{v6}]\""),
+        };
+        let value =
+            |text: String| HeaderValue::try_from(text).expect("addresses and schemes are visible ASCII");
+        Forwarding {
+            address: value(address.to_string()),
+            forwarded: value(format!("for={node};proto={scheme}")),
+            scheme: HeaderValue::from_static(scheme),
+        }
+    }
+
     /// Returns the headers that describe a stranger who asks for `host`.
     pub fn lines<'a>(
         &'a self,
@@ -62,19 +78,8 @@ impl Peer {
     /// contains it.
     pub fn new(address: IpAddr, is_tls: bool, trusted: &Arc<[Network]>) -> Self {
         let address = address.to_canonical();
-        let scheme = if is_tls { "https" } else { "http" };
-        let node = match address {
-            IpAddr::V4(v4) => v4.to_string(),
-            IpAddr::V6(v6) => format!("\"[{v6}]\""),
-        };
-        let value =
-            |text: String| HeaderValue::try_from(text).expect("addresses and schemes are visible ASCII");
         Peer {
-            forwarding: Arc::new(Forwarding {
-                address: value(address.to_string()),
-                forwarded: value(format!("for={node};proto={scheme}")),
-                scheme: HeaderValue::from_static(scheme),
-            }),
+            forwarding: OnceLock::new(),
             is_tls,
             ip: address,
             trusted: is_in(address, trusted).then(|| Arc::clone(trusted)),
@@ -124,7 +129,12 @@ impl Peer {
     /// Returns what to tell the application beside the request's headers; `None` for a trusted
     /// peer, whose headers already tell it.
     pub fn forwarding(&self) -> Option<Arc<Forwarding>> {
-        self.trusted.is_none().then(|| Arc::clone(&self.forwarding))
+        self.trusted.is_none().then(|| Arc::clone(self.described()))
+    }
+
+    /// Returns what describes it, believed or not.
+    pub(crate) fn described(&self) -> &Arc<Forwarding> {
+        self.forwarding.get_or_init(|| Arc::new(Forwarding::of(self.ip, self.is_tls)))
     }
 
     /// Returns whether its statements about others are believed: its connections carry requests of
