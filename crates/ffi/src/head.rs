@@ -1,6 +1,7 @@
 //! Heads of requests and answers, as text and back.
 
 use crate::code::Fault;
+use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response, Uri, Version, request};
 use std::mem::MaybeUninit;
@@ -19,9 +20,11 @@ pub(crate) fn request(head: &[u8]) -> Result<request::Parts, Fault> {
     if head.len() > HEAD_BYTES_MAX {
         return Err(Fault::invalid(format!("head: longer than {HEAD_BYTES_MAX} bytes")));
     }
+    // One copy of all: targets and values are parts of it.
+    let head = Bytes::copy_from_slice(head);
     let mut lines = [const { MaybeUninit::uninit() }; HEADERS_MAX];
     let mut read = httparse::Request::new(&mut []);
-    match read.parse_with_uninit_headers(head, &mut lines) {
+    match read.parse_with_uninit_headers(&head, &mut lines) {
         Ok(httparse::Status::Complete(length)) if length == head.len() => {}
         Ok(httparse::Status::Complete(_)) => {
             return Err(Fault::invalid("head: something follows its empty line"));
@@ -34,10 +37,10 @@ pub(crate) fn request(head: &[u8]) -> Result<request::Parts, Fault> {
     let (mut parts, ()) = Request::new(()).into_parts();
     parts.method = Method::from_bytes(read.method.unwrap_or_default().as_bytes())
         .map_err(|_| Fault::invalid("head: no method"))?;
-    parts.uri = Uri::try_from(read.path.unwrap_or_default())
+    parts.uri = Uri::from_maybe_shared(head.slice_ref(read.path.unwrap_or_default().as_bytes()))
         .map_err(|error| Fault::invalid(format!("head: the target: {error}")))?;
     parts.version = if read.version == Some(0) { Version::HTTP_10 } else { Version::HTTP_11 };
-    parts.headers = map(read.headers, "head")?;
+    parts.headers = map(read.headers, &head, "head")?;
     Ok(parts)
 }
 
@@ -46,21 +49,29 @@ pub(crate) fn lines(lines: &[u8]) -> Result<HeaderMap, Fault> {
     if lines.len() > HEAD_BYTES_MAX {
         return Err(Fault::invalid(format!("lines: longer than {HEAD_BYTES_MAX} bytes")));
     }
-    let whole = [lines, b"\r\n"].concat();
-    let mut read = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    if lines.is_empty() {
+        return Ok(HeaderMap::new());
+    }
+    let whole = Bytes::from([lines, b"\r\n"].concat());
+    // Room for the most would be 8 KiB.
+    let count = memchr::memchr_iter(b'\n', &whole).count().min(HEADERS_MAX);
+    let mut read = vec![httparse::EMPTY_HEADER; count];
     match httparse::parse_headers(&whole, &mut read) {
-        Ok(httparse::Status::Complete((length, headers))) if length == whole.len() => map(headers, "lines"),
+        Ok(httparse::Status::Complete((length, headers))) if length == whole.len() => {
+            map(headers, &whole, "lines")
+        }
         Ok(httparse::Status::Complete(_)) => Err(Fault::invalid("lines: an empty line is among them")),
         Ok(httparse::Status::Partial) => Err(Fault::invalid("lines: the last one has no end")),
         Err(error) => Err(Fault::invalid(format!("lines: {error}"))),
     }
 }
 
-fn map(headers: &[httparse::Header<'_>], what: &'static str) -> Result<HeaderMap, Fault> {
+/// Returns headers that were read from `whole`, and whose values are parts of it.
+fn map(headers: &[httparse::Header<'_>], whole: &Bytes, what: &'static str) -> Result<HeaderMap, Fault> {
     let mut map = HeaderMap::with_capacity(headers.len());
     for httparse::Header { name, value } in headers {
         let wrong = || Fault::invalid(format!("{what}: the header {name} cannot be read"));
-        let value = HeaderValue::from_bytes(value).map_err(|_| wrong())?;
+        let value = HeaderValue::from_maybe_shared(whole.slice_ref(value)).map_err(|_| wrong())?;
         map.append(HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?, value);
     }
     Ok(map)
