@@ -450,6 +450,15 @@ int32_t suimon_server_end(const suimon_server *server,
                           uint64_t request);
 
 /*
+ As suimon_server_end, and then as suimon_server_next without waiting: `next` is a request that waited, mostly the
+ one that gets the slot, with its result. No other thread is woken for it. Otherwise SUIMON_NOTHING, or a fault.
+ */
+int32_t suimon_server_end_and_next(const suimon_server *server,
+                                   uint64_t request,
+                                   uint64_t *next,
+                                   suimon_buffer *out);
+
+/*
  As suimon_server_end, where the client was waited for `client_time` nanoseconds of the work: that is no time of the
  application's. To be called once a client takes its answer slowly: the slot goes to another request, and the
  rest of the answer needs none.

@@ -7,6 +7,7 @@
 //!   and lets no panic out.
 //! - `server`: a gateway without sockets, with its threads and the requests that the process has with it.
 //! - `requests`: those requests, by number, and the results that are still to be told.
+//! - `waiting`, `queue`: a request that waits, and how it calls once it can be asked what has become of it.
 //! - `head`: heads of requests and answers, as text and back.
 //! - `operator`: the admin listener, as `suimon serve` has it.
 //! - `gate`, `output`: the gate alone, told the time; and what it says should happen, as numbers.
@@ -19,6 +20,8 @@ mod head;
 mod operator;
 mod out;
 mod output;
+mod queue;
 mod recording;
 mod requests;
 mod server;
+mod waiting;

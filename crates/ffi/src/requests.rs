@@ -7,13 +7,16 @@
 use crate::code::{Code, Fault};
 use crate::head::{self, whole};
 use crate::out::Out;
+use crate::queue::{Due, Queue};
+use crate::waiting::Waiting;
 use http::{HeaderMap, StatusCode};
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 use suimon_message::signals;
 use suimon_proxy::{Admitted, Entered};
-use tokio::task::AbortHandle;
 
 /// Locks that the requests are spread over.
 const SHARDS: usize = 16;
@@ -28,15 +31,7 @@ pub(crate) struct Requests {
     shards: [Mutex<HashMap<u64, Entry>>; SHARDS],
     /// The most of one shard.
     max: usize,
-    ready: Mutex<Ready>,
-    bell: Condvar,
-}
-
-/// Results of those that waited, to be told in this order.
-#[derive(Debug, Default)]
-struct Ready {
-    numbers: VecDeque<u64>,
-    is_closed: bool,
+    queue: Arc<Queue>,
 }
 
 #[derive(Debug)]
@@ -50,8 +45,11 @@ struct Entry {
 
 #[derive(Debug)]
 enum State {
-    /// Its task, once that is known.
-    Waits(Option<AbortHandle>),
+    Waits(Waiting),
+    /// It waits, and somebody asks it what has become of it. `again`: it has called meanwhile.
+    Asked {
+        again: bool,
+    },
     LetIn {
         admitted: Box<Admitted>,
         is_told: bool,
@@ -62,12 +60,7 @@ enum State {
 impl Requests {
     /// Returns room for about `max` requests.
     pub(crate) fn new(max: usize) -> Self {
-        Requests {
-            shards: Default::default(),
-            max: max.div_ceil(SHARDS) + SPARE_MAX,
-            ready: Mutex::default(),
-            bell: Condvar::new(),
-        }
+        Requests { shards: Default::default(), max: max.div_ceil(SHARDS) + SPARE_MAX, queue: Arc::default() }
     }
 
     /// Returns whether there is no room for another request, which would have this number.
@@ -75,15 +68,18 @@ impl Requests {
         self.shard(number).len() >= self.max
     }
 
-    /// Takes note that a request waits.
-    pub(crate) fn waits(&self, number: u64) {
-        self.shard(number).insert(number, Entry::new(State::Waits(None), None));
+    /// Returns where requests that wait call.
+    pub(crate) fn queue(&self) -> &Arc<Queue> {
+        &self.queue
     }
 
-    /// Takes note of the task of a request that waits. Its result may be there already.
-    pub(crate) fn task(&self, number: u64, task: AbortHandle) {
-        if let Some(Entry { state: State::Waits(own), .. }) = self.shard(number).get_mut(&number) {
-            *own = Some(task);
+    /// Takes in a request that waits.
+    pub(crate) fn waits(&self, number: u64, waiting: Waiting) {
+        let call = Arc::clone(waiting.call());
+        self.shard(number).insert(number, Entry::new(State::Waits(waiting), None));
+        // Whoever has heard it meanwhile has not found it.
+        if call.is_made() {
+            self.ask_and_note(number);
         }
     }
 
@@ -108,33 +104,62 @@ impl Requests {
         Ok(code)
     }
 
-    /// Takes note of what has become of a request that waited. One that has left is let go.
-    pub(crate) fn decided(&self, number: u64, entered: Entered, to_head: bool) {
-        self.settle(number, Entry::of(entered, to_head));
-    }
-
-    /// Takes note that nobody will decide about a request that waits.
-    pub(crate) fn lost(&self, number: u64) {
-        self.settle(number, Entry::new(State::Answered, Some(LOST.to_vec())));
-    }
-
-    fn settle(&self, number: u64, decided: Entry) {
+    /// Asks a request what has become of it, unless somebody does, and returns whether that is known now. Without the
+    /// lock of its shard: what it does may end others.
+    fn ask(&self, number: u64) -> bool {
+        let Some(mut waiting) = self.take_to_ask(number) else { return false };
+        let to_head = waiting.to_head();
+        let asked = catch_unwind(AssertUnwindSafe(|| waiting.ask()));
         let mut shard = self.shard(number);
-        match shard.get_mut(&number) {
-            Some(entry) if matches!(entry.state, State::Waits(_)) => *entry = decided,
-            _ => return,
+        // One that has left meanwhile is not there any more.
+        let Some(entry) = shard.get_mut(&number) else { return false };
+        let State::Asked { again } = entry.state else { return false };
+        *entry = match asked {
+            Ok(Poll::Pending) => {
+                entry.state = State::Waits(waiting);
+                if again {
+                    self.queue.call(number);
+                }
+                return false;
+            }
+            Ok(Poll::Ready(entered)) => Entry::of(entered, to_head),
+            Err(_fault_of_ours) => Entry::new(State::Answered, Some(LOST.to_vec())),
+        };
+        true
+    }
+
+    /// The same, where somebody else tells the result.
+    fn ask_and_note(&self, number: u64) {
+        if self.ask(number) {
+            self.queue.decided(number);
         }
-        // The lock is kept, so that nothing is ready that is not there.
-        lock(&self.ready).numbers.push_back(number);
-        drop(shard);
-        self.bell.notify_one();
+    }
+
+    fn take_to_ask(&self, number: u64) -> Option<Waiting> {
+        let mut shard = self.shard(number);
+        let entry = shard.get_mut(&number)?;
+        match std::mem::replace(&mut entry.state, State::Asked { again: true }) {
+            State::Waits(waiting) => {
+                entry.state = State::Asked { again: false };
+                Some(waiting)
+            }
+            State::Asked { .. } => None,
+            decided => {
+                entry.state = decided;
+                None
+            }
+        }
     }
 
     /// Waits for a result of one that waited, and tells it.
     pub(crate) fn next(&self, timeout: Duration, number: &mut u64, out: &mut Out<'_>) -> Result<Code, Fault> {
         let until = Instant::now() + timeout;
         loop {
-            let Some(ready) = self.ready_until(until)? else { return Ok(Code::Nothing) };
+            let ready = match self.queue.next_until(until)? {
+                None => return Ok(Code::Nothing),
+                Some(Due::Call(called)) if !self.ask(called) => continue,
+                Some(Due::Call(number) | Due::Result(number)) => number,
+            };
             // One that has left meanwhile is not there any more.
             if let Some(code) = self.tell(ready, &mut self.shard(ready), out) {
                 *number = ready;
@@ -143,31 +168,33 @@ impl Requests {
         }
     }
 
-    fn ready_until(&self, until: Instant) -> Result<Option<u64>, Fault> {
-        let mut ready = lock(&self.ready);
-        loop {
-            if ready.is_closed {
-                return Err(Fault::Closed);
-            }
-            if let Some(number) = ready.numbers.pop_front() {
-                return Ok(Some(number));
-            }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(None);
-            }
-            (ready, _) = self.bell.wait_timeout(ready, left).unwrap_or_else(PoisonError::into_inner);
+    /// Asks those that call, so that they end even if nobody listens, until `is_over`.
+    pub(crate) fn ask_until(&self, is_over: impl Fn() -> bool) {
+        while let Some(called) = self.queue.call_until(&is_over) {
+            self.ask_and_note(called);
         }
     }
 
     /// Tells what is still to be told of a request.
     pub(crate) fn result(&self, number: u64, out: &mut Out<'_>) -> Result<Code, Fault> {
+        self.ask_if_called(number);
         let mut shard = self.shard(number);
         let code = self.tell(number, &mut shard, out).ok_or(Fault::Unknown)?;
         if code == Code::Ok || code == Code::Answered {
-            self.unready(number);
+            self.queue.forget(number);
         }
         Ok(code)
+    }
+
+    fn ask_if_called(&self, number: u64) {
+        let has_called = match self.shard(number).get(&number).map(|entry| &entry.state) {
+            Some(State::Waits(waiting)) => waiting.call().is_made(),
+            _ => false,
+        };
+        if has_called {
+            self.queue.forget(number);
+            self.ask(number);
+        }
     }
 
     fn tell(&self, number: u64, shard: &mut HashMap<u64, Entry>, out: &mut Out<'_>) -> Option<Code> {
@@ -191,7 +218,7 @@ impl Requests {
         }
         let left = self.take(number, &mut shard)?;
         drop(shard);
-        left.let_go();
+        drop(left);
         Ok(())
     }
 
@@ -226,37 +253,32 @@ impl Requests {
     /// Ends a request; `end` says how the work on it went.
     pub(crate) fn end(&self, number: u64, end: impl FnOnce(Admitted)) -> Result<(), Fault> {
         let ended = self.take(number, &mut self.shard(number))?;
-        match ended.state {
-            State::LetIn { admitted, is_told: true } => end(*admitted),
-            // Nobody was told that it may be worked on.
-            _ => ended.let_go(),
+        // Else nobody was told that it may be worked on.
+        if let State::LetIn { admitted, is_told: true } = ended.state {
+            end(*admitted);
         }
         Ok(())
     }
 
     /// Tells nothing more, and lets all requests go.
     pub(crate) fn close(&self) {
-        let mut ready = lock(&self.ready);
-        ready.is_closed = true;
-        ready.numbers.clear();
-        drop(ready);
-        self.bell.notify_all();
+        self.queue.close();
         for shard in &self.shards {
             let entries = std::mem::take(&mut *lock(shard));
-            entries.into_values().for_each(Entry::let_go);
+            drop(entries);
         }
     }
 
     fn take(&self, number: u64, shard: &mut HashMap<u64, Entry>) -> Result<Entry, Fault> {
         let entry = shard.remove(&number).ok_or(Fault::Unknown)?;
-        if entry.untold.is_some() {
-            self.unready(number);
+        let is_queued = match &entry.state {
+            State::Waits(waiting) => waiting.call().is_made(),
+            _ => entry.untold.is_some(),
+        };
+        if is_queued {
+            self.queue.forget(number);
         }
         Ok(entry)
-    }
-
-    fn unready(&self, number: u64) {
-        lock(&self.ready).numbers.retain(|ready| *ready != number);
     }
 
     fn shard(&self, number: u64) -> MutexGuard<'_, HashMap<u64, Entry>> {
@@ -282,7 +304,7 @@ impl Entry {
     /// Tells what is still to be told. An answer that was told is over.
     fn tell(&mut self, out: &mut Out<'_>) -> Code {
         let Some(untold) = &self.untold else {
-            return if matches!(self.state, State::Waits(_)) { Code::Waits } else { Code::Nothing };
+            return if self.state.waits() { Code::Waits } else { Code::Nothing };
         };
         if !out.put(untold) {
             return Code::TooSmall;
@@ -294,15 +316,16 @@ impl Entry {
                 Code::Ok
             }
             State::Answered => Code::Answered,
-            State::Waits(_) => unreachable!("of one that waits there is nothing to tell"),
+            State::Waits(_) | State::Asked { .. } => {
+                unreachable!("of one that waits there is nothing to tell")
+            }
         }
     }
+}
 
-    /// Ends what nobody works on.
-    fn let_go(self) {
-        if let State::Waits(Some(task)) = self.state {
-            task.abort();
-        }
+impl State {
+    const fn waits(&self) -> bool {
+        matches!(self, State::Waits(_) | State::Asked { .. })
     }
 }
 

@@ -5,17 +5,18 @@ use crate::head;
 use crate::operator::Operator;
 use crate::out::Out;
 use crate::requests::Requests;
+use crate::waiting::Waiting;
 use http::{Method, StatusCode};
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::Poll;
 use std::time::Duration;
 use suimon_admin::Watch;
 use suimon_identity::keys::Keys;
-use suimon_proxy::{Admitted, Door, Embedded, Entered};
+use suimon_proxy::{Admitted, Door, Embedded};
 use suimon_settings::{Settings, StatePath, state_folder};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
@@ -56,13 +57,6 @@ struct Running {
     runtime: Runtime,
     stop: oneshot::Sender<()>,
     gateway: JoinHandle<()>,
-}
-
-/// Sees to it that a request which waits gets a result, whatever happens to its task.
-struct Pending {
-    requests: Arc<Requests>,
-    number: u64,
-    is_decided: bool,
 }
 
 impl Server {
@@ -132,16 +126,12 @@ impl Server {
         // Timers are those of the runtime.
         let _inside = self.runtime.enter();
         let door = self.door.clone();
-        let mut entering = Box::pin(async move { door.enter(address, is_tls, head).await });
-        // Nobody needs to be woken: if it waits, the task asks again at once.
-        match entering.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        let entering = async move { door.enter(address, is_tls, head).await };
+        let mut waiting = Waiting::new(entering, *number, to_head, self.requests.queue());
+        match waiting.ask() {
             Poll::Ready(entered) => self.requests.at_once(*number, entered, to_head, out),
             Poll::Pending => {
-                self.requests.waits(*number);
-                let pending =
-                    Pending { requests: Arc::clone(&self.requests), number: *number, is_decided: false };
-                let task = self.runtime.spawn(async move { pending.decided(entering.await, to_head) });
-                self.requests.task(*number, task.abort_handle());
+                self.requests.waits(*number, waiting);
                 Ok(Code::Waits)
             }
         }
@@ -149,16 +139,19 @@ impl Server {
 
     /// Waits for a result of a request that waited, and tells it.
     pub(crate) fn next(&self, timeout: Duration, number: &mut u64, out: &mut Out<'_>) -> Result<Code, Fault> {
+        let _inside = self.runtime.enter();
         self.requests.next(timeout, number, out)
     }
 
     /// Tells what is still to be told of a request.
     pub(crate) fn result(&self, number: u64, out: &mut Out<'_>) -> Result<Code, Fault> {
+        let _inside = self.runtime.enter();
         self.requests.result(number, out)
     }
 
     /// Takes note that the client of a request has left.
     pub(crate) fn leave(&self, number: u64) -> Result<Code, Fault> {
+        let _bell = self.requests.queue().hold_bell();
         self.requests.leave(number).map(|()| Code::Ok)
     }
 
@@ -187,11 +180,30 @@ impl Server {
 
     /// Ends a request whose client was waited for.
     pub(crate) fn end_without(&self, number: u64, client_time: Duration) -> Result<Code, Fault> {
+        let _bell = self.requests.queue().hold_bell();
         self.requests.end(number, |admitted| admitted.end_without(client_time)).map(|()| Code::Ok)
+    }
+
+    /// Ends a request, and tells the result of one that waited, if there is one.
+    pub(crate) fn end_and_next(
+        &self,
+        ended: u64,
+        number: &mut u64,
+        out: &mut Out<'_>,
+    ) -> Result<Code, Fault> {
+        let _inside = self.runtime.enter();
+        let bell = self.requests.queue().hold_bell();
+        self.requests.end(ended, Admitted::end)?;
+        let told = self.requests.next(Duration::ZERO, number, out)?;
+        if told != Code::Nothing {
+            bell.spare_one();
+        }
+        Ok(told)
     }
 
     /// Ends a request on which the work has failed.
     pub(crate) fn fail(&self, number: u64) -> Result<Code, Fault> {
+        let _bell = self.requests.queue().hold_bell();
         self.requests.end(number, Admitted::fail).map(|()| Code::Ok)
     }
 
@@ -215,26 +227,14 @@ impl Server {
         self.draining.store(true, Relaxed);
         // If it has ended already, nobody hears it.
         let _ = stop.send(());
+        let inside = runtime.enter();
+        self.requests.ask_until(|| gateway.is_finished());
+        drop(inside);
         if let Err(error) = runtime.block_on(gateway) {
             tracing::error!(%error, "the gateway has failed while it ended");
         }
         self.requests.close();
         runtime.shutdown_timeout(END_WITHIN);
-    }
-}
-
-impl Pending {
-    fn decided(mut self, entered: Entered, to_head: bool) {
-        self.is_decided = true;
-        self.requests.decided(self.number, entered, to_head);
-    }
-}
-
-impl Drop for Pending {
-    fn drop(&mut self) {
-        if !self.is_decided {
-            self.requests.lost(self.number);
-        }
     }
 }
 

@@ -251,6 +251,32 @@ pub unsafe extern "C" fn suimon_server_end(server: *const ServerHandle, request:
     unsafe { with(server, None, |server, _| server.end(request)) }
 }
 
+/// As suimon_server_end, and then as suimon_server_next without waiting: `next` is a request that waited, mostly the
+/// one that gets the slot, with its result. No other thread is woken for it. Otherwise SUIMON_NOTHING, or a fault.
+///
+/// # Safety
+/// As the module says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn suimon_server_end_and_next(
+    server: *const ServerHandle,
+    request: u64,
+    next: *mut u64,
+    out: *mut Buffer,
+) -> i32 {
+    // SAFETY: the caller promises a server, a place for a number and a buffer.
+    unsafe {
+        with(server, room(out), |server, out| {
+            if next.is_null() {
+                return Err(Fault::invalid("next: NULL"));
+            }
+            let mut number = 0;
+            let code = server.end_and_next(request, &mut number, given(out)?);
+            write(next, number);
+            code
+        })
+    }
+}
+
 /// As suimon_server_end, where the client was waited for `client_time` nanoseconds of the work: that is no time of the
 /// application's. To be called once a client takes its answer slowly: the slot goes to another request, and the
 /// rest of the answer needs none.

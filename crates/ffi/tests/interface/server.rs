@@ -4,6 +4,7 @@ use crate::support::{Server, Told, open, open_at, quiet, until, with_room};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use suimon::c::*;
 
@@ -163,6 +164,62 @@ fn a_thread_that_waits_for_a_result_is_woken() {
         server.serve(first);
         assert_eq!(let_in(&told.join().unwrap()), second);
     });
+}
+
+#[test]
+fn who_ends_a_request_is_told_of_the_next_one_at_once() {
+    let server = server(ONE_SLOT);
+    let first = let_in(&server.enter("/hold", ""));
+    let [second, third] = [(); 2].map(|()| server.enter("/hold", "").request);
+    assert_eq!(let_in(&server.end_and_next(first)), second);
+    // It is told once, and one that is over makes nobody start.
+    assert_eq!(server.next(NOW).code, SUIMON_NOTHING);
+    assert_eq!(server.end_and_next(first).code, SUIMON_UNKNOWN);
+    assert_eq!(let_in(&server.end_and_next(second)), third);
+    assert_eq!(server.end_and_next(third).code, SUIMON_NOTHING);
+    assert_eq!((server.count("in_flight"), server.count("queued")), (0, 0));
+}
+
+#[test]
+fn who_asks_for_one_result_alone_gets_it() {
+    let server = server(ONE_SLOT);
+    let first = let_in(&server.enter("/hold", ""));
+    let second = server.enter("/hold", "").request;
+    assert_eq!(server.result(second).code, SUIMON_WAITS);
+    server.serve(first);
+    assert_eq!(server.result(second).code, SUIMON_OK);
+    assert_eq!(server.next(NOW).code, SUIMON_NOTHING);
+    server.serve(second);
+}
+
+#[test]
+fn threads_that_end_and_threads_that_hear_lose_nobody() {
+    const REQUESTS: u64 = 2000;
+    let server = server("[[route]]\nmatch = \"GET /hold\"\nmode = 3\n");
+    let told = AtomicU64::new(0);
+    // Whoever ends one goes on with the next one that is told. Some are refused: too many wait.
+    let go_on = |mut next: Told| {
+        while [SUIMON_OK, SUIMON_ANSWERED].contains(&next.code) {
+            told.fetch_add(1, Relaxed);
+            let is_let_in = next.code == SUIMON_OK;
+            next = if is_let_in { server.end_and_next(next.request) } else { server.next(NOW) };
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..REQUESTS / 4).for_each(|_| go_on(server.enter("/hold", ""))));
+        }
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while told.load(Relaxed) < REQUESTS {
+                    go_on(server.next(Duration::from_millis(100)));
+                }
+            });
+        }
+    });
+    assert_eq!(told.into_inner(), REQUESTS);
+    assert_eq!(["in_flight", "queued"].map(|what| server.count(what)), [0; 2]);
+    assert_eq!(["failed", "refused"].map(|what| server.count(what)).iter().sum::<u64>(), REQUESTS);
 }
 
 #[test]

@@ -135,6 +135,15 @@ impl Server {
         unsafe { suimon_server_end(self.0, request) }
     }
 
+    pub(crate) fn end_and_next(&self, request: u64) -> Told {
+        let mut next = 0;
+        // SAFETY: as in `enter`.
+        let (code, text, length) = with_room(1 << 16, |out| unsafe {
+            suimon_server_end_and_next(self.0, request, &raw mut next, out)
+        });
+        Told { code, request: next, text, length }
+    }
+
     pub(crate) fn streams(&self, request: u64) -> i32 {
         // SAFETY: a server.
         unsafe { suimon_server_streams(self.0, request) }

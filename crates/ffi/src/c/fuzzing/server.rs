@@ -39,7 +39,7 @@ pub(super) fn play(mut script: Script<'_>) {
     let [open, closed] = SERVERS.0;
     let mut requests = Vec::new();
     for _ in 0..CALLS {
-        let Some(function) = script.next_of(16) else { break };
+        let Some(function) = script.next_of(17) else { break };
         let server = match script.byte() {
             255 => ptr::null_mut(),
             254 => closed,
@@ -108,7 +108,13 @@ fn call(function: u8, server: *mut ServerHandle, requests: &mut Vec<u64>, script
             let again = told(unsafe { suimon_server_end(server, request) });
             assert!(ended != SUIMON_OK || again == SUIMON_UNKNOWN, "{request} is ended twice");
         }
-        14 => _ = script.with_room(|out| unsafe { suimon_server_state(server, out) }),
+        14 => {
+            let request = script.one_of(requests);
+            let mut next = 0;
+            script
+                .with_room(|out| unsafe { suimon_server_end_and_next(server, request, &raw mut next, out) });
+        }
+        15 => _ = script.with_room(|out| unsafe { suimon_server_state(server, out) }),
         _ => _ = script.with_room(|out| unsafe { suimon_server_admin(server, out) }),
     }
 }
