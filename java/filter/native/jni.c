@@ -29,6 +29,7 @@ static struct {
     int32_t (*server_leave)(const void *, uint64_t);
     int32_t (*server_answer)(const void *, uint64_t, uint32_t, const uint8_t *, size_t, suimon_buffer *);
     int32_t (*server_end)(const void *, uint64_t);
+    int32_t (*server_end_and_next)(const void *, uint64_t, uint64_t *, suimon_buffer *);
     int32_t (*server_fail)(const void *, uint64_t);
     int32_t (*server_state)(const void *, suimon_buffer *);
     int32_t (*server_admin)(const void *, suimon_buffer *);
@@ -103,6 +104,7 @@ JNIEXPORT jstring JNICALL Java_org_suimon_filter_JniLibrary_bind(JNIEnv *env, jc
                          find(library, &suimon.server_leave, "suimon_server_leave") &&
                          find(library, &suimon.server_answer, "suimon_server_answer") &&
                          find(library, &suimon.server_end, "suimon_server_end") &&
+                         find(library, &suimon.server_end_and_next, "suimon_server_end_and_next") &&
                          find(library, &suimon.server_fail, "suimon_server_fail") &&
                          find(library, &suimon.server_state, "suimon_server_state") &&
                          find(library, &suimon.server_admin, "suimon_server_admin") &&
@@ -214,6 +216,22 @@ JNIEXPORT jint JNICALL Java_org_suimon_filter_JniLibrary_serverEnd(JNIEnv *env, 
                                                                    jlong request) {
     (void)env, (void)class;
     return suimon.server_end((const void *)(intptr_t)server, (uint64_t)request);
+}
+
+JNIEXPORT jint JNICALL Java_org_suimon_filter_JniLibrary_serverEndAndNext(JNIEnv *env, jclass class, jlong server,
+                                                                          jlong request, jbyteArray to,
+                                                                          jlongArray numbers) {
+    (void)class;
+    borrowed room;
+    suimon_buffer reply;
+    uint64_t next = 0;
+    if (!reply_room(env, &room, &reply, to)) {
+        return SUIMON_INVALID;
+    }
+    int32_t result =
+        suimon.server_end_and_next((const void *)(intptr_t)server, (uint64_t)request, &next, &reply);
+    hand_over(env, &room, &reply, next, to, numbers);
+    return result;
 }
 
 JNIEXPORT jint JNICALL Java_org_suimon_filter_JniLibrary_serverFail(JNIEnv *env, jclass class, jlong server,

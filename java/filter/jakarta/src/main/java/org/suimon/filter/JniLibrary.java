@@ -58,6 +58,12 @@ final class JniLibrary implements NativeLibrary {
     }
 
     @Override
+    public int endAndNext(long server, long request, Reply reply) {
+        long[] numbers = new long[2];
+        return noted(serverEndAndNext(server, request, reply.bytes, numbers), reply, numbers);
+    }
+
+    @Override
     public int fail(long server, long request) {
         return serverFail(server, request);
     }
@@ -106,6 +112,8 @@ final class JniLibrary implements NativeLibrary {
             long server, long request, int status, byte[] lines, byte[] to, long[] numbers);
 
     private static native int serverEnd(long server, long request);
+
+    private static native int serverEndAndNext(long server, long request, byte[] to, long[] numbers);
 
     private static native int serverFail(long server, long request);
 

@@ -27,6 +27,8 @@ interface NativeLibrary {
 
     int end(long server, long request);
 
+    int endAndNext(long server, long request, Reply reply);
+
     int fail(long server, long request);
 
     int state(long server, Reply reply);

@@ -96,7 +96,7 @@ final class Permit {
         } catch (IllegalStateException over) {
             // Its container has ended it meanwhile.
             leave();
-            end();
+            endAlone();
         }
     }
 
@@ -104,7 +104,7 @@ final class Permit {
         SuimonFilter.sayGone((HttpServletResponse) waits.getResponse());
         leave();
         waits.complete();
-        end();
+        endAlone();
     }
 
     synchronized boolean isResumed() {
@@ -189,8 +189,15 @@ final class Permit {
         return hasLeft.get();
     }
 
-    /** Gives the slot back. */
+    /** Gives the slot back, and sends the next request on its way. */
     void end() {
+        if (isOver.compareAndSet(false, true)) {
+            server.endAndNext(this);
+        }
+    }
+
+    /** Gives the slot back, and no more: many that have left could follow each other, each from within the last. */
+    private void endAlone() {
         if (isOver.compareAndSet(false, true)) {
             server.end(this);
         }

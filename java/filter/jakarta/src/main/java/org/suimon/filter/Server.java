@@ -3,9 +3,9 @@ package org.suimon.filter;
 import java.lang.ref.Reference;
 import java.lang.ref.ReferenceQueue;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayDeque;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.StampedLock;
@@ -15,7 +15,7 @@ import java.util.function.ToIntFunction;
 
 /**
  * The gate of one web application: the native server, and the thread that hears from it which waiting requests
- * are decided about.
+ * are decided about, unless who ends a request hears it.
  */
 final class Server implements AutoCloseable {
     /** How long the thread waits before it looks whether it is still wanted. */
@@ -36,8 +36,8 @@ final class Server implements AutoCloseable {
     /** Read while the native server is called, written once, before it goes. */
     private final StampedLock calls = new StampedLock();
 
-    /** Decided about before their own threads knew of them. Only the thread that hears uses it. */
-    private final ArrayDeque<Unclaimed> unclaimed = new ArrayDeque<>();
+    /** Decided about before their own threads knew of them. Only the thread that hears takes out of it. */
+    private final ConcurrentLinkedQueue<Unclaimed> unclaimed = new ConcurrentLinkedQueue<>();
 
     private final ReferenceQueue<AsyncEnd> forgotten = new ReferenceQueue<>();
     private final Thread thread = new Thread(this::hear, "suimon-filter");
@@ -136,7 +136,19 @@ final class Server implements AutoCloseable {
         guarded(() -> library.leave(server, number));
     }
 
-    /** See {@link Permit#end}. */
+    /** See {@link Permit#end}. Sends on its way who gets the slot: no other thread need be woken for that. */
+    void endAndNext(Permit permit) {
+        Reply reply = new Reply();
+        over(permit, () -> {
+            int result = whole(library.endAndNext(server, permit.number(), reply), reply);
+            if (result == NativeLibrary.OK || result == NativeLibrary.ANSWERED) {
+                decide(reply, result);
+            }
+            return result;
+        });
+    }
+
+    /** See {@link Permit#endAlone}. */
     void end(Permit permit) {
         over(permit, () -> library.end(server, permit.number()));
     }

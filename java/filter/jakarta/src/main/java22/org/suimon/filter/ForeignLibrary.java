@@ -25,6 +25,7 @@ final class ForeignLibrary implements NativeLibrary {
     private final MethodHandle serverLeave;
     private final MethodHandle serverAnswer;
     private final MethodHandle serverEnd;
+    private final MethodHandle serverEndAndNext;
     private final MethodHandle serverFail;
     private final MethodHandle serverState;
     private final MethodHandle serverAdmin;
@@ -47,6 +48,8 @@ final class ForeignLibrary implements NativeLibrary {
         serverAnswer = find(library, "answer", FunctionDescriptor.of(
                 JAVA_INT, ADDRESS, JAVA_LONG, JAVA_INT, ADDRESS, JAVA_LONG, ADDRESS));
         serverEnd = find(library, "end", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_LONG));
+        serverEndAndNext = find(library, "end_and_next", FunctionDescriptor.of(
+                JAVA_INT, ADDRESS, JAVA_LONG, ADDRESS, ADDRESS));
         serverFail = find(library, "fail", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_LONG));
         serverState = find(library, "state", FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS));
         serverAdmin = find(library, "admin", FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS));
@@ -128,6 +131,17 @@ final class ForeignLibrary implements NativeLibrary {
     @Override
     public int end(long server, long request) {
         return (int) with(scratch -> (int) serverEnd.invokeExact(MemorySegment.ofAddress(server), request));
+    }
+
+    @Override
+    public int endAndNext(long server, long request, Reply reply) {
+        return (int) with(scratch -> {
+            MemorySegment buffer = scratch.buffer(reply);
+            int result = (int) serverEndAndNext.invokeExact(
+                    MemorySegment.ofAddress(server), request, scratch.request, buffer);
+            scratch.hand(reply, scratch.request.get(JAVA_LONG, 0));
+            return result;
+        });
     }
 
     @Override
