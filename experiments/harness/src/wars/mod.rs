@@ -24,10 +24,10 @@ use crate::machine::Machine;
 use crate::observe::{Seen, observe};
 use crate::trouble::{Result, Trouble};
 use place::{Jdk, Place, Plan, Tomcat};
-use visit::{Visitors, War};
+use visit::War;
 
 const NAME: &str = "wars";
-/// How long a few visitors come first, for the compilers.
+/// How long the crowd comes to each first, for the compilers: waiting is code, too.
 const WARM_UP: Duration = Duration::from_secs(20);
 /// The same, and time before counting and counted, with --quick.
 const QUICK: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(2), Duration::from_secs(3)];
@@ -38,12 +38,12 @@ const QUICK: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(2), Du
 /// (JSPWiki), which Tomcat 10.1 and 11 convert at deployment. More visitors come than can be served, to the filter and
 /// to the gateway in turns. Tomcat has a core of its own; what is inside uses that one, and what is in front the other
 /// one, where the crowd is. It holds if the filter completes 0.95 of the sessions that the gateway in front does, for
-/// each war, and neither fails any inside.
+/// each war, and neither fails any inside. On the newest Tomcat and Java two more are played, to tell why where it does
+/// not: the gateway on Tomcat's core, and Tomcat alone.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  ./experiments/run wars                   about 22 minutes
+  ./experiments/run wars                   about 27 minutes
   ./experiments/run wars --quick           a look whether it runs, with one Java, about 3 minutes
-  ./experiments/run wars --same-core       the gateway on Tomcat's core, too: the cost without a second core; half as long again
   ./experiments/run wars --wars jspwiki --java /usr/lib/jvm/java-17-openjdk-amd64 --out /tmp/wiki      these alone")]
 pub(crate) struct Options {
     #[command(flatten)]
@@ -65,9 +65,6 @@ pub(crate) struct Options {
     /// Counted in each turn, seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     seconds: u64,
-    /// Plays the gateway on Tomcat's core, too.
-    #[arg(long)]
-    same_core: bool,
     /// Measure nothing: judge earlier data.
     #[arg(long)]
     redraw: bool,
@@ -83,23 +80,28 @@ enum Way {
     InFront,
     /// The gateway, on Tomcat's core.
     SameCore,
+    /// Nothing.
+    Alone,
 }
 
 impl Way {
-    const ALL: [Way; 3] = [Way::Inside, Way::InFront, Way::SameCore];
+    const ALL: [Way; 4] = [Way::Inside, Way::InFront, Way::SameCore, Way::Alone];
+    /// What is compared everywhere; the others are played once.
+    const COMPARED: [Way; 2] = [Way::Inside, Way::InFront];
 
     const fn word(self) -> &'static str {
         match self {
             Way::Inside => "inside",
             Way::InFront => "in-front",
             Way::SameCore => "same-core",
+            Way::Alone => "alone",
         }
     }
 
     /// Returns the gateway's core; `None`: there is no gateway.
     const fn core(self, common: &Common) -> Option<usize> {
         match self {
-            Way::Inside => None,
+            Way::Inside | Way::Alone => None,
             Way::InFront => Some(common.load_core),
             Way::SameCore => Some(common.app_core),
         }
@@ -204,7 +206,6 @@ fn measure(common: &Common, options: &Options, path: &Path) -> Result<Data> {
         (times, rounds) = (Times { compilers, warmup, measured }, 1);
         jdks.truncate(1);
     }
-    let ways = if options.same_core { &Way::ALL[..] } else { &Way::ALL[..2] };
     let mut data = Data {
         experiment: NAME.to_string(),
         machine: common.machine.clone(),
@@ -216,20 +217,26 @@ fn measure(common: &Common, options: &Options, path: &Path) -> Result<Data> {
         cells: Vec::new(),
         claims: Vec::new(),
     };
-    let all = options.wars.len() * tomcats.len() * jdks.len() * ways.len() * rounds as usize;
+    let pairs = tomcats.len() * jdks.len();
+    let more = Way::ALL.len() - Way::COMPARED.len();
+    let all = options.wars.len() * (pairs * Way::COMPARED.len() + more) * rounds as usize;
     let began = Instant::now();
     for war in &options.wars {
-        for tomcat in &tomcats {
+        for (at, tomcat) in tomcats.iter().enumerate() {
             let plans: Vec<Plan<'_>> =
                 jdks.iter().map(|jdk| Plan { common, tomcat, jdk, war: *war }).collect();
             // What an earlier run has left is not taken for something new.
-            for folder in ways.iter().flat_map(|way| plans.first().map(|plan| plan.base(*way))) {
+            for folder in Way::ALL.iter().flat_map(|way| plans.first().map(|plan| plan.base(*way))) {
                 let _ = fs::remove_dir_all(folder);
             }
-            for plan in plans {
-                for cell in turns(&plan, options.users, ways, times, rounds)? {
-                    data.cells.push(cell);
+            for (of_tomcat, plan) in plans.into_iter().enumerate() {
+                let number = at * jdks.len() + of_tomcat;
+                let mut ways = if number + 1 == pairs { Way::ALL.to_vec() } else { Way::COMPARED.to_vec() };
+                // Whoever is first has compilers with more to do: that is not always the same one.
+                if number % 2 == 1 {
+                    ways.reverse();
                 }
+                data.cells.extend(turns(&plan, options.users, &ways, times, rounds)?);
                 data::save(path, &data)?;
                 eprintln!("{} of {all} turns, {} s", data.cells.len(), began.elapsed().as_secs());
             }
@@ -243,28 +250,36 @@ fn turns(plan: &Plan<'_>, users: u32, ways: &[Way], times: Times, rounds: u32) -
     let mut places = Vec::new();
     for way in ways {
         let mut place = plan.open(*way)?;
-        play(plan, *way, &mut place, Visitors::WarmUp, (Duration::ZERO, times.compilers))?;
+        warm_up(plan, *way, &mut place, users, times.compilers)?;
         places.push((*way, place));
     }
     let mut cells = Vec::new();
     for round in 0..rounds {
         for (way, place) in &mut places {
-            let seen = play(plan, *way, place, Visitors::Crowd(users), (times.warmup, times.measured))?;
+            let seen = play(plan, *way, place, users, (times.warmup, times.measured))?;
             let cell = Cell::new(plan, *way, seen);
             eprintln!("{}", tell::line(&cell, round + 1));
             cells.push(cell);
         }
-        // Whoever was last is first: neither always comes after the other.
-        places.reverse();
     }
     Ok(cells)
+}
+
+fn warm_up(plan: &Plan<'_>, way: Way, place: &mut Place, users: u32, time: Duration) -> Result<()> {
+    let crowd = play(plan, way, place, users, (Duration::ZERO, time))?.crowd;
+    if crowd.sessions_completed > 0 {
+        return Ok(());
+    }
+    let (war, tomcat) = (plan.war.name(), &plan.tomcat.version);
+    let failures = crowd.failures_by_step;
+    Err(Trouble::Failed(format!("nobody completes a session of {war} in Tomcat {tomcat}: {failures:?}")))
 }
 
 fn play(
     plan: &Plan<'_>,
     way: Way,
     place: &mut Place,
-    visitors: Visitors,
+    users: u32,
     (warmup, measured): (Duration, Duration),
 ) -> Result<Seen> {
     let (common, folder) = (plan.common, plan.base(way));
@@ -274,19 +289,11 @@ fn play(
         name: "crowd",
         folder: &folder,
         core: common.load_core,
-        journey: plan.war.journey(common.seed, visitors, &place.field),
+        journey: plan.war.journey(common.seed, users, &place.field),
         to: place.gateway.address,
         warmup,
         measure: Some(measured),
     };
     let pid = place.tomcat.pid();
-    let seen = observe(common, &crowd, pid, &mut place.gateway, &folder.join("states.jsonl"), |_| ())?;
-    if visitors == Visitors::WarmUp && seen.crowd.sessions_completed == 0 {
-        let (war, failures) = (plan.war.name(), seen.crowd.failures_by_step);
-        return Err(Trouble::Failed(format!(
-            "nobody completes a session of {war} in Tomcat {}: {failures:?}",
-            plan.tomcat.version
-        )));
-    }
-    Ok(seen)
+    observe(common, &crowd, pid, &mut place.gateway, &folder.join("states.jsonl"), |_| ())
 }

@@ -163,6 +163,7 @@ impl Plan<'_> {
         })?;
         let common = self.common;
         let gateway = match way.core(common) {
+            None if way == Way::Alone => Gateway { process: None, address, admin: None },
             None => {
                 let gateway = Gateway { process: None, address, admin: Some(admin) };
                 // Without this a Tomcat that has not found the filter would be taken for one that has.

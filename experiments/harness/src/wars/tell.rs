@@ -19,6 +19,11 @@ pub(super) fn judge(data: &Data) -> Vec<Claim> {
         let of = |way| data.cells.iter().filter(move |cell| cell.war == war && cell.way == way);
         let total = |way| of(way).map(|cell| cell.sessions_per_s).sum::<f64>();
         let ratio = total(Way::Inside) / total(Way::InFront);
+        let Some((_, tomcat, java)) = data.combinations().into_iter().rfind(|which| which.0 == war) else {
+            continue;
+        };
+        let newest = |way| mean_per_s(data, (war, tomcat, java), way).unwrap_or(f64::NAN);
+        let of_same = newest(Way::Inside) / newest(Way::SameCore);
         claims.push(Claim::new(
             format!(
                 "{}: inside, at least {OF_GATEWAY_MIN} of the sessions that the gateway in front completes, all Tomcats \
@@ -27,11 +32,19 @@ pub(super) fn judge(data: &Data) -> Vec<Claim> {
             ),
             ratio >= OF_GATEWAY_MIN,
         ));
+        claims.push(Claim::new(
+            format!(
+                "{}: inside, at least {OF_GATEWAY_MIN} of what the gateway completes on the same core, Tomcat {tomcat} \
+                 and Java {java}: {of_same:.3}",
+                war.name()
+            ),
+            of_same >= OF_GATEWAY_MIN,
+        ));
     }
     let failures = |way| -> u64 {
         data.cells.iter().filter(|cell| cell.way == way).map(|cell| cell.failures_inside).sum()
     };
-    let [inside, in_front, same_core] = Way::ALL.map(failures);
+    let [inside, in_front, same_core, _alone] = Way::ALL.map(failures);
     claims.push(Claim::new(
         format!(
             "no failure inside a session in any turn: {inside} with the filter, {} with the gateway",
@@ -90,6 +103,8 @@ pub(super) fn tables(data: &Data) -> String {
         "ratio",
         "same core",
         "ratio",
+        "alone",
+        "ratio",
         "failures",
         "refused",
         "core inside",
@@ -108,15 +123,20 @@ pub(super) fn tables(data: &Data) -> String {
     )
 }
 
+/// Returns the sessions completed per second, the mean of all turns; `None`: it was not played.
+fn mean_per_s(data: &Data, (war, tomcat, java): (War, &str, u32), way: Way) -> Option<f64> {
+    let is_it =
+        |cell: &&Cell| (cell.war, cell.tomcat.as_str(), cell.java, cell.way) == (war, tomcat, java, way);
+    let turns: Vec<f64> = data.cells.iter().filter(is_it).map(|cell| cell.sessions_per_s).collect();
+    (!turns.is_empty()).then(|| mean(&turns))
+}
+
 fn row(data: &Data, (war, tomcat, java): (War, &str, u32)) -> Vec<String> {
     let of = |way: Option<Way>| -> Vec<&Cell> {
         let is_it = |cell: &&Cell| cell.war == war && cell.tomcat == tomcat && cell.java == java;
         data.cells.iter().filter(is_it).filter(|cell| way.is_none_or(|way| cell.way == way)).collect()
     };
-    let per_s = |way| {
-        let turns: Vec<f64> = of(Some(way)).iter().map(|cell| cell.sessions_per_s).collect();
-        (!turns.is_empty()).then(|| mean(&turns))
-    };
+    let per_s = |way| mean_per_s(data, (war, tomcat, java), way);
     let inside = per_s(Way::Inside);
     let number = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.2}"));
     let ratio = |way| number(inside.zip(per_s(way)).map(|(inside, other)| inside / other));
@@ -134,6 +154,8 @@ fn row(data: &Data, (war, tomcat, java): (War, &str, u32)) -> Vec<String> {
         ratio(Way::InFront),
         number(per_s(Way::SameCore)),
         ratio(Way::SameCore),
+        number(per_s(Way::Alone)),
+        ratio(Way::Alone),
         all.iter().map(|cell| cell.failures_inside).sum::<u64>().to_string(),
         all.iter().map(|cell| cell.refused).sum::<u64>().to_string(),
         busy(Way::Inside, |cell| cell.app_core.busy),

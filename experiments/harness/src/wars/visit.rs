@@ -16,18 +16,6 @@ pub(super) enum War {
     Jspwiki,
 }
 
-/// The visitors.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) enum Visitors {
-    /// So many at once, one session after another, who think between two pages.
-    Crowd(u32),
-    /// A few who do not think, for the compilers of pages and of the virtual machine.
-    WarmUp,
-}
-
-/// How many of them.
-const WARM_UP_USERS: u32 = 8;
-
 impl War {
     pub(super) const fn name(self) -> &'static str {
         match self {
@@ -62,15 +50,10 @@ impl War {
         }
     }
 
-    /// Returns the journey file. A visitor whose request fails leaves; who is refused at the first page comes back.
+    /// Returns the journey file of so many `users` at once. A visitor whose request fails leaves; who is refused at the first page comes back.
     /// `field` is the name of the form's field, if it has one, that is another one after each start.
-    pub(super) fn journey(self, seed: u64, visitors: Visitors, field: &str) -> String {
-        let (users, think) = match visitors {
-            Visitors::Crowd(users) => {
-                (users, format!("{{ mean = \"{}ms\", shape = \"exponential\" }}", self.think_ms()))
-            }
-            Visitors::WarmUp => (WARM_UP_USERS, "\"0ms\"".to_string()),
-        };
+    pub(super) fn journey(self, seed: u64, users: u32, field: &str) -> String {
+        let think = self.think_ms();
         let steps = match self {
             War::Examples => EXAMPLES.to_string(),
             War::Jspwiki => JSPWIKI.replace("FIELD", field),
@@ -83,7 +66,7 @@ users = {users}
 start_over = \"1s\"
 
 [visitor]
-think = {think}
+think = {{ mean = \"{think}ms\", shape = \"exponential\" }}
 patience = \"{PATIENCE_S}s\"
 returning = false
 
@@ -185,12 +168,10 @@ mod tests {
     #[test]
     fn every_journey_is_one_the_crowd_understands() {
         for (war, steps) in [(War::Examples, 7), (War::Jspwiki, 6)] {
-            for visitors in [Visitors::Crowd(150), Visitors::WarmUp] {
-                let text = war.journey(1, visitors, "dqkahd");
-                let workload =
-                    suimon_settings::journey::read(&text).unwrap_or_else(|faults| panic!("{faults}\n{text}"));
-                assert_eq!(workload.kinds[0].steps.len(), steps);
-            }
+            let text = war.journey(1, 150, "dqkahd");
+            let workload =
+                suimon_settings::journey::read(&text).unwrap_or_else(|faults| panic!("{faults}\n{text}"));
+            assert_eq!(workload.kinds[0].steps.len(), steps);
         }
     }
 }
