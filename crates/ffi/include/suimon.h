@@ -405,11 +405,13 @@ int32_t suimon_server_next(const suimon_server *server,
                            suimon_buffer *out);
 
 /*
- Tells what suimon_server_enter, suimon_server_next or suimon_server_answer could not write because the buffer
- was too small, with the result that they would have had. SUIMON_WAITS: it is not decided yet. SUIMON_NOTHING:
+ Tells what suimon_server_enter, suimon_server_next, suimon_server_end_and_next or suimon_server_answer could not
+ write because the buffer was too small, with the result that they would have had. SUIMON_WAITS: it is not decided yet. SUIMON_NOTHING:
  all was told.
  */
-int32_t suimon_server_result(const suimon_server *server, uint64_t request, suimon_buffer *out);
+int32_t suimon_server_result(const suimon_server *server,
+                             uint64_t request,
+                             suimon_buffer *out);
 
 /*
  Says that the client of a request has left. One that waits is over, and so is one whose result was not told
@@ -451,7 +453,8 @@ int32_t suimon_server_end(const suimon_server *server,
 
 /*
  As suimon_server_end, and then as suimon_server_next without waiting: `next` is a request that waited, mostly the
- one that gets the slot, with its result. No other thread is woken for it. Otherwise SUIMON_NOTHING, or a fault.
+ one that gets the slot, and what is returned is its result. No other thread is woken for it. SUIMON_NOTHING:
+ nobody is to be told of. The request is over, unless it is SUIMON_UNKNOWN or a place is NULL (SUIMON_INVALID).
  */
 int32_t suimon_server_end_and_next(const suimon_server *server,
                                    uint64_t request,

@@ -109,7 +109,8 @@ impl Requests {
     fn ask(&self, number: u64) -> bool {
         let Some(mut waiting) = self.take_to_ask(number) else { return false };
         let to_head = waiting.to_head();
-        let asked = catch_unwind(AssertUnwindSafe(|| waiting.ask()));
+        let asked =
+            catch_unwind(AssertUnwindSafe(|| waiting.ask().map(|entered| Entry::of(entered, to_head))));
         let mut shard = self.shard(number);
         // One that has left meanwhile is not there any more.
         let Some(entry) = shard.get_mut(&number) else { return false };
@@ -122,7 +123,7 @@ impl Requests {
                 }
                 return false;
             }
-            Ok(Poll::Ready(entered)) => Entry::of(entered, to_head),
+            Ok(Poll::Ready(decided)) => decided,
             Err(_fault_of_ours) => Entry::new(State::Answered, Some(LOST.to_vec())),
         };
         true
@@ -160,8 +161,12 @@ impl Requests {
                 Some(Due::Call(called)) if !self.ask(called) => continue,
                 Some(Due::Call(number) | Due::Result(number)) => number,
             };
-            // One that has left meanwhile is not there any more.
-            if let Some(code) = self.tell(ready, &mut self.shard(ready), out) {
+            let mut shard = self.shard(ready);
+            // One that has left meanwhile is not there any more, and another thread may have told it.
+            if !shard.get(&ready).is_some_and(Entry::has_result) {
+                continue;
+            }
+            if let Some(code) = self.tell(ready, &mut shard, out) {
                 *number = ready;
                 return Ok(code);
             }
@@ -299,6 +304,11 @@ impl Entry {
             }
             Entered::Answered(answer) => Entry::new(State::Answered, Some(whole(&answer, to_head))),
         }
+    }
+
+    /// Returns whether what became of it is still to be told.
+    const fn has_result(&self) -> bool {
+        self.untold.is_some() && !matches!(self.state, State::LetIn { is_told: true, .. })
     }
 
     /// Tells what is still to be told. An answer that was told is over.

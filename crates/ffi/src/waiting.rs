@@ -4,7 +4,7 @@ use crate::queue::Queue;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire};
+use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};
 use std::task::{Context, Poll, Wake, Waker};
 use suimon_proxy::Entered;
 
@@ -50,6 +50,13 @@ impl Waiting {
 
     pub(crate) const fn call(&self) -> &Arc<Call> {
         &self.call
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        // Nobody asks it any more. What it lets go of would make it call.
+        self.call.is_made.store(true, Release);
     }
 }
 

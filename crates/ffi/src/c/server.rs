@@ -173,8 +173,8 @@ pub unsafe extern "C" fn suimon_server_next(
     }
 }
 
-/// Tells what suimon_server_enter, suimon_server_next or suimon_server_answer could not write because the buffer
-/// was too small, with the result that they would have had. SUIMON_WAITS: it is not decided yet. SUIMON_NOTHING:
+/// Tells what suimon_server_enter, suimon_server_next, suimon_server_end_and_next or suimon_server_answer could not
+/// write because the buffer was too small, with the result that they would have had. SUIMON_WAITS: it is not decided yet. SUIMON_NOTHING:
 /// all was told.
 ///
 /// # Safety
@@ -252,7 +252,8 @@ pub unsafe extern "C" fn suimon_server_end(server: *const ServerHandle, request:
 }
 
 /// As suimon_server_end, and then as suimon_server_next without waiting: `next` is a request that waited, mostly the
-/// one that gets the slot, with its result. No other thread is woken for it. Otherwise SUIMON_NOTHING, or a fault.
+/// one that gets the slot, and what is returned is its result. No other thread is woken for it. SUIMON_NOTHING:
+/// nobody is to be told of. The request is over, unless it is SUIMON_UNKNOWN or a place is NULL (SUIMON_INVALID).
 ///
 /// # Safety
 /// As the module says.
