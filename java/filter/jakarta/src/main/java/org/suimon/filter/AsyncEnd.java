@@ -64,8 +64,11 @@ final class AsyncEnd implements AsyncListener {
     @Override
     public void onComplete(AsyncEvent event) {
         if (response != null) {
-            response.concludeIfThere(response::getStatus);
-            permit.end();
+            try {
+                response.concludeIfThere(response::getStatus);
+            } finally {
+                permit.end();
+            }
         } else if (!permit.isAsynchronous()) {
             permit.end();
         }

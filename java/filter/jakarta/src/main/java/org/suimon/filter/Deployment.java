@@ -39,7 +39,7 @@ final class Deployment {
             Object managed = managed(context);
             Class<?> type = managed.getClass();
             return new Deployment(managed, type.getMethod("getStateName"), type.getMethod("getPaused"));
-        } catch (JMException | NoSuchMethodException notShown) {
+        } catch (JMException | NoSuchMethodException | RuntimeException notShown) {
             // A Tomcat inside another program may show nothing.
             return new Deployment(null, null, null);
         }

@@ -93,8 +93,8 @@ final class Permit {
                 // There is nothing to dispatch to: the application has just been undeployed.
                 sendAway(waits);
             }
-        } catch (IllegalStateException over) {
-            // Its container has ended it meanwhile.
+        } catch (IllegalStateException | NullPointerException over) {
+            // Its container has ended it meanwhile, and takes it apart, perhaps at this moment.
             leave();
             endAlone();
         }

@@ -160,10 +160,13 @@ final class Server implements AutoCloseable {
 
     private void over(Permit permit, Call ending) {
         permits.remove(permit.number());
-        guarded(ending);
-        if (isClosing.get()) {
-            synchronized (permits) {
-                permits.notifyAll();
+        try {
+            guarded(ending);
+        } finally {
+            if (isClosing.get()) {
+                synchronized (permits) {
+                    permits.notifyAll();
+                }
             }
         }
     }
@@ -250,7 +253,8 @@ final class Server implements AutoCloseable {
         }
         try {
             permit.decide(new Decision(result == NativeLibrary.OK, reply.copy()));
-        } catch (RuntimeException failure) {
+        } catch (RuntimeException | LinkageError failure) {
+            // None of the business of whoever ends another one here.
             log.accept("suimon: a waiting request could not be resumed", failure);
         }
     }

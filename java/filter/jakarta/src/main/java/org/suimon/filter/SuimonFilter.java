@@ -26,6 +26,8 @@ import java.util.function.BooleanSupplier;
  */
 public final class SuimonFilter implements Filter {
     private static final int RETRY_GONE_S = 2;
+    /** What Tomcat throws where a body is read or an answer written, and the client is not there any more. */
+    private static final String CLIENT_GONE = "org.apache.catalina.connector.ClientAbortException";
 
     private final AtomicBoolean hasWarned = new AtomicBoolean();
     private ServletContext context;
@@ -121,16 +123,9 @@ public final class SuimonFilter implements Filter {
             chain.doFilter(request, response);
         } else {
             GuardedResponse guarded = guarded(permit, request, response, "");
-            boolean hasReturned = false;
-            try {
-                chain.doFilter(request instanceof GuardedRequest ? request : guarded.request(), guarded);
-                hasReturned = true;
-            } finally {
-                if (!hasReturned) {
-                    failed(permit, guarded);
-                } else if (!request.isAsyncStarted()) {
-                    guarded.conclude(guarded.getStatus());
-                }
+            call(permit, request instanceof GuardedRequest ? request : guarded.request(), guarded, chain);
+            if (!request.isAsyncStarted()) {
+                guarded.conclude(guarded.getStatus());
             }
         }
     }
@@ -193,27 +188,43 @@ public final class SuimonFilter implements Filter {
             Permit permit, String told, HttpServletRequest request, HttpServletResponse response, FilterChain chain)
             throws IOException, ServletException {
         GuardedResponse guarded = guarded(permit, request, response, told);
-        boolean hasReturned = false;
-        try {
-            chain.doFilter(guarded.request(), guarded);
-            hasReturned = true;
-        } finally {
-            if (!hasReturned) {
-                // Containers do not always tell the end of an asynchronous request that has failed here.
-                failed(permit, guarded);
-            } else if (!permit.isAsynchronous() || !request.isAsyncStarted()) {
+        call(permit, guarded.request(), guarded, chain);
+        if (!permit.isAsynchronous() || !request.isAsyncStarted()) {
+            try {
                 guarded.conclude(guarded.getStatus());
+            } finally {
                 permit.end();
             }
         }
     }
 
-    /** Ends the permit of a request whose application has thrown. */
-    private static void failed(Permit permit, GuardedResponse guarded) {
-        if (!permit.hasLeft()) {
-            guarded.conclude(HttpServletResponse.SC_INTERNAL_SERVER_ERROR);
+    /** Calls the application. If it throws, the permit ends: containers do not always tell the end of what fails here. */
+    private static void call(Permit permit, HttpServletRequest request, GuardedResponse guarded, FilterChain chain)
+            throws IOException, ServletException {
+        boolean hasReturned = false;
+        try {
+            chain.doFilter(request, guarded);
+            hasReturned = true;
+        } catch (IOException failure) {
+            if (failure.getClass().getName().equals(CLIENT_GONE)) {
+                permit.leave();
+            }
+            throw failure;
+        } finally {
+            if (!hasReturned) {
+                fail(permit, guarded);
+            }
         }
-        permit.fail();
+    }
+
+    private static void fail(Permit permit, GuardedResponse guarded) {
+        try {
+            if (!permit.hasLeft()) {
+                guarded.conclude(HttpServletResponse.SC_INTERNAL_SERVER_ERROR);
+            }
+        } finally {
+            permit.fail();
+        }
     }
 
     /** Answers while the application is undeployed. No error page: it would be the application's. */

@@ -50,6 +50,10 @@ public class Pages extends HttpServlet {
                 response.flushBuffer();
                 throw new IllegalStateException("as wanted");
             }
+            case "/body" -> {
+                response.flushBuffer();
+                request.getInputStream().readAllBytes();
+            }
             case "/error" -> response.sendError(number(request, "status"), "as wanted");
             case "/status" -> response.setStatus(number(request, "status"));
             case "/redirect" -> response.sendRedirect(request.getContextPath() + "/pages/ok");

@@ -106,14 +106,19 @@ class EndsTest {
         tomcat.deploy("shop", tomcat.settings());
         try (tomcat) {
             tomcat.start();
-            for (String path : new String[] {"/pages/big?kb=100000", "/pages/async-big?ms=100", "/pages/slow?ms=100"}) {
+            for (String asked : new String[] {
+                "GET /shop/pages/big?kb=100000", "GET /shop/pages/async-big?ms=100", "GET /shop/pages/slow?ms=100",
+                "POST /shop/pages/body"
+            }) {
                 try (Socket client = new Socket("127.0.0.1", tomcat.port())) {
                     OutputStream out = client.getOutputStream();
-                    out.write(("GET /shop" + path + " HTTP/1.1\r\nHost: a\r\n\r\n").getBytes(StandardCharsets.US_ASCII));
+                    // A part of the body is there.
+                    String body = asked.startsWith("POST") ? "Content-Length: 100\r\n\r\npart" : "\r\n";
+                    out.write((asked + " HTTP/1.1\r\nHost: a\r\n" + body).getBytes(StandardCharsets.US_ASCII));
                     tomcat.await("its work", () -> tomcat.state().total("in_flight") == 1);
                     client.setSoLinger(true, 0);
                 }
-                tomcat.await("the end of " + path, () -> tomcat.state().isIdle());
+                tomcat.await("the end of " + asked, () -> tomcat.state().isIdle());
             }
             State state = tomcat.state();
             assertTrue(state.total("disconnects_upstream") >= 1, state.json);
