@@ -42,7 +42,7 @@ const QUICK: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(2), Du
 /// not: the gateway on Tomcat's core, and Tomcat alone.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  ./experiments/run wars                   about 27 minutes
+  ./experiments/run wars                   about 38 minutes
   ./experiments/run wars --quick           a look whether it runs, with one Java, about 3 minutes
   ./experiments/run wars --wars jspwiki --java /usr/lib/jvm/java-17-openjdk-amd64 --out /tmp/wiki      these alone")]
 pub(crate) struct Options {
@@ -60,7 +60,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=20))]
     rounds: u32,
     /// Time before counting in each turn, seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 3)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 15)]
     warmup: u64,
     /// Counted in each turn, seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
