@@ -48,7 +48,7 @@ static void go_on(uint64_t request, uint64_t *dice) {
 /* Works on a request that was let in, and ends it. */
 static void work(uint64_t request, uint64_t *dice) {
     static const uint32_t statuses[] = {200, 200, 200, 302, 404, 500};
-    if (roll(dice, 10) == 0) CHECK(suimon_server_leave(server, request) == SUIMON_OK);
+    if (roll(dice, 4) == 0) CHECK(suimon_server_leave(server, request) == SUIMON_OK);
     if (roll(dice, 10) > 0) {
         uint8_t room[2048];
         suimon_buffer out = {room, sizeof room, 0};

@@ -103,11 +103,7 @@ fn balances(state: &str, requests: u64) {
     );
     let some = requests / 100;
     assert!(
-        offered > requests / 2
-            && completed > some
-            && failed > some / 2
-            && abandoned > some / 2
-            && refused > some
+        offered > requests / 2 && completed > some && failed > some / 2 && abandoned > some && refused > some
     );
 }
 
