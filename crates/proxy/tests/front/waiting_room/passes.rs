@@ -15,8 +15,9 @@ async fn asking(needed_by: PassFor, app: SocketAddr) -> Gateway {
     let gateway = gateway(params);
     gateway.taken().await;
     gateway.say(&LineCommand::Pause);
-    // While nobody waits nothing is asked.
-    assert!(visit(&gateway, 1, &[]).await.place().is_some());
+    // While nobody waits nothing is asked. It comes from no network that has a bucket.
+    let first = gateway.ask(get("/page", &[JSON, ("x-forwarded-for", "10.0.0.1")])).await;
+    assert!(first.place().is_some());
     gateway.knows_of_waiting().await;
     gateway
 }
@@ -85,7 +86,12 @@ async fn only_those_of_a_network_that_has_drawn_many_are_asked_and_only_the_page
     let gateway = asking(PassFor::OverQuota, app.address).await;
     assert!(visit(&gateway, 7, &[]).await.place().is_some(), "the first of a network");
     assert_eq!(visit(&gateway, 7, &[]).await.json()["state"], "pass");
-    assert!(visit(&gateway, 8, &[]).await.place().is_some());
+    // One other may share the bucket by chance.
+    let mut others = 0;
+    for network in [8, 9, 10] {
+        others += u32::from(visit(&gateway, network, &[]).await.place().is_some());
+    }
+    assert!(others >= 2, "{others} of 3 others");
     let once = pass(&gateway, "once").await;
     assert!(visit(&gateway, 7, &[("cookie", &once)]).await.place().is_some());
     for (path, word) in
