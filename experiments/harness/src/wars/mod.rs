@@ -36,10 +36,10 @@ const QUICK: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(2), Du
 ///
 /// Tomcat 9, 10.1 and 11 on each Java of 17 or later that is here, with two wars: Tomcat's own examples, and a wiki
 /// (JSPWiki), which Tomcat 10.1 and 11 convert at deployment. More visitors come than can be served, to the filter and
-/// to the gateway in turns. Tomcat has a core of its own; what is inside uses that one, and what is in front the other
-/// one, where the crowd is. It holds if the filter completes 0.95 of the sessions that the gateway in front does, for
-/// each war, and neither fails any inside. On the newest Tomcat and Java two more are played, to tell why where it does
-/// not: the gateway on Tomcat's core, and Tomcat alone.
+/// to the gateway in turns. Filter and gateway compute on Tomcat's core, so that both have the same; the crowd has the
+/// other one. It holds if the filter completes 0.95 of the sessions that the gateway in front does, for each war, and
+/// neither fails any inside. On the newest Tomcat and Java two more are played, to tell what a second core and
+/// protection come to: the gateway on the other core, and Tomcat alone.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   ./experiments/run wars                   about 38 minutes
@@ -76,16 +76,16 @@ pub(crate) struct Options {
 enum Way {
     /// The filter, on Tomcat's core.
     Inside,
-    /// The gateway, on the other one.
-    InFront,
     /// The gateway, on Tomcat's core.
-    SameCore,
+    InFront,
+    /// The gateway, on the other one.
+    OtherCore,
     /// Nothing.
     Alone,
 }
 
 impl Way {
-    const ALL: [Way; 4] = [Way::Inside, Way::InFront, Way::SameCore, Way::Alone];
+    const ALL: [Way; 4] = [Way::Inside, Way::InFront, Way::OtherCore, Way::Alone];
     /// What is compared everywhere; the others are played once.
     const COMPARED: [Way; 2] = [Way::Inside, Way::InFront];
 
@@ -93,7 +93,7 @@ impl Way {
         match self {
             Way::Inside => "inside",
             Way::InFront => "in-front",
-            Way::SameCore => "same-core",
+            Way::OtherCore => "other-core",
             Way::Alone => "alone",
         }
     }
@@ -102,8 +102,8 @@ impl Way {
     const fn core(self, common: &Common) -> Option<usize> {
         match self {
             Way::Inside | Way::Alone => None,
-            Way::InFront => Some(common.load_core),
-            Way::SameCore => Some(common.app_core),
+            Way::InFront => Some(common.app_core),
+            Way::OtherCore => Some(common.load_core),
         }
     }
 }
