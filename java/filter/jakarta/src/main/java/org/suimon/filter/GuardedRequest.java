@@ -46,10 +46,11 @@ final class GuardedRequest extends HttpServletRequestWrapper {
 
     private static Map<String, String> parse(String lines) {
         Map<String, String> told = new LinkedHashMap<>();
-        for (String line : lines.lines().toList()) {
-            int colon = line.indexOf(':');
-            if (colon > 0) {
-                told.put(line.substring(0, colon), line.substring(colon + 1).strip());
+        int end;
+        for (int begin = 0; (end = lines.indexOf('\n', begin)) > 0; begin = end + 1) {
+            int colon = lines.indexOf(':', begin);
+            if (colon > begin && colon < end) {
+                told.put(lines.substring(begin, colon), lines.substring(colon + 1, end).strip());
             }
         }
         return told;
@@ -129,7 +130,12 @@ final class GuardedRequest extends HttpServletRequestWrapper {
                 return entry.getValue();
             }
         }
-        return OWN.stream().anyMatch(own -> own.equalsIgnoreCase(name)) ? "" : null;
+        for (String own : OWN) {
+            if (own.equalsIgnoreCase(name)) {
+                return "";
+            }
+        }
+        return null;
     }
 
     @Override

@@ -105,8 +105,12 @@ final class GuardedResponse extends HttpServletResponseWrapper {
 
     private boolean isStream() {
         String type = arrived.getContentType();
-        return type != null && STREAMS.stream().anyMatch(type::startsWith)
-                || "no".equalsIgnoreCase(arrived.getHeader("X-Accel-Buffering"));
+        for (String stream : STREAMS) {
+            if (type != null && type.startsWith(stream)) {
+                return true;
+            }
+        }
+        return "no".equalsIgnoreCase(arrived.getHeader("X-Accel-Buffering"));
     }
 
     /** Returns the lines of the head that the gate asks for. */
@@ -283,7 +287,15 @@ final class GuardedResponse extends HttpServletResponseWrapper {
     }
 
     private static boolean isKept(String name) {
-        return name != null && (isSignal(name) || KEPT.stream().anyMatch(kept -> kept.equalsIgnoreCase(name)));
+        if (name == null) {
+            return false;
+        }
+        for (String kept : KEPT) {
+            if (kept.equalsIgnoreCase(name)) {
+                return true;
+            }
+        }
+        return isSignal(name);
     }
 
     private static boolean isSignal(String name) {
@@ -318,6 +330,9 @@ final class GuardedResponse extends HttpServletResponseWrapper {
     }
 
     private List<String> of(String name) {
+        if (kept.isEmpty()) {
+            return List.of();
+        }
         return kept.stream().filter(header -> header.name().equalsIgnoreCase(name)).map(Header::value).toList();
     }
 }

@@ -9,6 +9,7 @@ import java.nio.charset.UnsupportedCharsetException;
 /** Text of a response, whose bytes are counted before they are written. */
 final class GuardedWriter extends PrintWriter {
     private static final int LINE_END_BYTES = 2;
+    private static final int ASCII_END = 0x80;
 
     private final PrintWriter to;
     private final GuardedResponse response;
@@ -40,11 +41,7 @@ final class GuardedWriter extends PrintWriter {
 
     @Override
     public void write(char[] text, int from, int length) {
-        long bytes = 0;
-        for (int at = from; isUtf8 && at < from + length; at++) {
-            bytes += utf8(text[at]);
-        }
-        response.writes(isUtf8 ? bytes : most(length));
+        response.writes(isUtf8 ? utf8(text, from, from + length) : most(length));
         to.write(text, from, length);
     }
 
@@ -58,9 +55,22 @@ final class GuardedWriter extends PrintWriter {
         to.write(text, from, length);
     }
 
+    /** Most text is all ASCII, which is seen many letters at a time. */
+    private static long utf8(char[] text, int from, int to) {
+        int all = 0;
+        for (int at = from; at < to; at++) {
+            all |= text[at];
+        }
+        long bytes = all < ASCII_END ? to - from : 0;
+        for (int at = from; all >= ASCII_END && at < to; at++) {
+            bytes += utf8(text[at]);
+        }
+        return bytes;
+    }
+
     /** Returns what a char takes; of a pair each half takes two. */
     private static int utf8(char one) {
-        if (one < 0x80) {
+        if (one < ASCII_END) {
             return 1;
         }
         return one < 0x800 || Character.isSurrogate(one) ? 2 : 3;
