@@ -22,10 +22,12 @@ import java.util.stream.Stream;
 import javax.management.MBeanAttributeInfo;
 import javax.management.MBeanInfo;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Isolated;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** An application with the filter comes and goes. */
+@Isolated("it counts what is left of threads and memory")
 class DeployTest {
     private static final String KINDS = "org.suimon.filter.tests.Tomcat#kinds";
     private static final int REDEPLOYMENTS = 20;

@@ -14,10 +14,13 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** However a request ends, it ends once, and the application works as without the filter. */
+@Execution(ExecutionMode.CONCURRENT)
 class EndsTest {
     private static final String KINDS = "org.suimon.filter.tests.Tomcat#kinds";
 

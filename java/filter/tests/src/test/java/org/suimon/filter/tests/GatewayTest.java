@@ -12,10 +12,13 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** A real gateway before the filter, with the same keys. */
+@Execution(ExecutionMode.CONCURRENT)
 class GatewayTest {
     private static final String[] FULL = {"gate.session_law", "static", "gate.static_sessions", "1", "lease.issued", "always"};
 

@@ -10,10 +10,12 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Isolated;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Requests that wait. */
+@Isolated("it counts who waits while others pass")
 class HoldTest {
     private static final String KINDS = "org.suimon.filter.tests.Tomcat#kinds";
     private static final int THREADS = 6;

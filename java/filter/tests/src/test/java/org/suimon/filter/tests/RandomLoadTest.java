@@ -17,6 +17,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Isolated;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
@@ -24,6 +25,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  * Many random requests, some of whose clients leave, while the application is redeployed: at the end nothing is in
  * flight, and the counts balance.
  */
+@Isolated("it uses all of the machine")
 class RandomLoadTest {
     private static final int CLIENTS = 24;
     private static final int REDEPLOYMENTS = 3;

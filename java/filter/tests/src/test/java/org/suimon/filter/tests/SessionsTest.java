@@ -11,10 +11,13 @@ import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Sessions of the gate are those of the application. */
+@Execution(ExecutionMode.CONCURRENT)
 class SessionsTest {
     private static final String KINDS = "org.suimon.filter.tests.Tomcat#kinds";
     private static final String[] FULL = {"gate.session_law", "static", "gate.static_sessions", "1"};
