@@ -27,8 +27,9 @@ use place::{Jdk, Place, Plan, Tomcat};
 use visit::War;
 
 const NAME: &str = "wars";
-/// How long the crowd comes to each first, for the compilers: waiting is code, too.
-const WARM_UP: Duration = Duration::from_secs(20);
+/// How long the crowd comes to each first, for the compilers: waiting is code, too, and on a core that is used up they
+/// need a minute.
+const WARM_UP: Duration = Duration::from_secs(45);
 /// The same, and time before counting and counted, with --quick.
 const QUICK: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(2), Duration::from_secs(3)];
 
@@ -42,7 +43,7 @@ const QUICK: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(2), Du
 /// protection come to: the gateway on the other core, and Tomcat alone.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  ./experiments/run wars                   about 38 minutes
+  ./experiments/run wars                   about 50 minutes
   ./experiments/run wars --quick           a look whether it runs, with one Java, about 3 minutes
   ./experiments/run wars --wars jspwiki --java /usr/lib/jvm/java-17-openjdk-amd64 --out /tmp/wiki      these alone")]
 pub(crate) struct Options {
