@@ -6,6 +6,7 @@ use suimon_model::Rng;
 
 mod backoff;
 mod odds;
+mod quick;
 mod shares;
 mod untried_raise;
 
@@ -188,8 +189,8 @@ fn a_quick_route_is_not_held_for_nothing() {
     closed.run(60.0);
     let limit = closed.law.limit(ROUTE);
     assert!(
-        (14..=30).contains(&limit),
-        "10,000 a second: about 20 of them take 2 ms, and {limit} are let in"
+        (60..=150).contains(&limit),
+        "10,000 a second: about 100 of them take 10 ms, and {limit} are let in"
     );
     closed.out.clear();
     closed.run(80.0);
@@ -198,12 +199,17 @@ fn a_quick_route_is_not_held_for_nothing() {
 
 #[test]
 fn a_quick_route_that_suffers_from_company_is_held_all_the_same() {
-    for seed in 1..=4 {
-        let mut closed = Loop::new(Host::with_best(6.0), 0.2, seed);
-        closed.work = 0.001;
-        closed.run(60.0);
-        let late = closed.share(30.0, 60.0);
-        assert!(late >= 0.93, "seed {seed}: {late:.3} of the best, limit {}", closed.law.limit(ROUTE));
+    for (cores, work) in [(2, 0.001), (1, 0.000_07), (64, 0.000_07)] {
+        for seed in 1..=4 {
+            let mut closed = Loop::new(Host::with_best(6.0), 0.2, seed);
+            closed.law = Paired::new(cores);
+            closed.law.add_route(Instant::ORIGIN, None);
+            closed.work = work;
+            closed.run(60.0);
+            let (late, limit) = (closed.share(30.0, 60.0), closed.law.limit(ROUTE));
+            assert!(late >= 0.93, "{work} s, seed {seed}: {late:.3} of the best, limit {limit}");
+            assert!(limit <= 12, "{work} s, seed {seed}: {limit}");
+        }
     }
 }
 
