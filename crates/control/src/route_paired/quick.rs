@@ -31,6 +31,8 @@ const QUICK_LIGHT: f64 = 0.01;
 /// Times [`QUICK`] that requests of light routes stay, by their own number alone, if (1) gave them
 /// room.
 const GIVEN: f64 = 2.0;
+/// Times as long as that they stay at most where it is what they stay for.
+const OWN_MAX: f64 = 3.0;
 /// A route is in use until this many seconds after an answer.
 const IN_USE_SECONDS: f64 = 20.0;
 
@@ -56,13 +58,20 @@ impl Paired {
     pub(super) fn take_back(&mut self, now: Instant, id: RouteId, meter: &Meter, out: &mut Vec<Record>) {
         let route = &self.routes[id.index()];
         let stay = route.service.get().unwrap_or(0.0);
-        let limit = (route.rate_max * QUICK).ceil() as u32 + 1;
-        if stay < QUICK || limit >= route.base || route.alone_if_light().is_none() {
+        if stay < QUICK || route.alone_if_light().is_none() {
+            return;
+        }
+        // By what stays now, not by the best rate: that has faded where few came for long.
+        let limit = (f64::from(route.base) * QUICK / stay).round() as u32;
+        let limit = limit.max(self.trusted_cores());
+        if limit >= route.base {
             return;
         }
         let light = self.routes.iter().filter_map(|route| Some((route, route.alone_if_light()?)));
         let work: f64 = light.map(|(route, alone)| route.in_service.len() as f64 * alone).sum();
-        if work / f64::from(self.trusted_cores()) < GIVEN * QUICK {
+        let own = work / f64::from(self.trusted_cores());
+        // What stays much longer than that waits for something else, and needs its slots.
+        if own < GIVEN * QUICK || stay > OWN_MAX * own {
             return;
         }
         let others = (0u32..).zip(&self.routes).filter(|(other, _)| RouteId(*other) != id);

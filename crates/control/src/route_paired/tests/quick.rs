@@ -248,3 +248,31 @@ fn nobody_is_light_where_one_route_in_use_keeps_its_requests_for_long() {
     assert!(!quick_until(&law, 10.0), "it may come again");
     assert!(quick_until(&law, 30.0), "nobody has asked for it since");
 }
+
+/// Returns what the limit of a light page is, 140 of which stay for `stay` seconds, once another page has not been
+/// answered for a second.
+fn limit_taken_back(cores: u32, stay: f64) -> u32 {
+    let now = Instant::ORIGIN + seconds(1.0);
+    let mut law = Paired::new(cores);
+    (0..2).for_each(|_| law.add_route(Instant::ORIGIN, None));
+    let light = &mut law.routes[0];
+    (light.base, light.limit, light.slow_start) = (140, 140, None);
+    // Few came for long: the best rate has faded.
+    light.rate_max = 3.0;
+    light.service.fold(stay);
+    (0..50).for_each(|_| light.times.fold(1, LIGHT));
+    let inside = InService { since: Instant::ORIGIN, company: 1 };
+    light.in_service.extend((0..140).map(|id| (RequestId(id), inside)));
+    law.routes[1].in_service.insert(RequestId(140), inside);
+    law.take_back(now, ROUTE, &Meter::new(Instant::ORIGIN), &mut vec![]);
+    law.limit(ROUTE)
+}
+
+#[test]
+fn what_is_taken_back_leaves_what_stays_for_2_ms_now() {
+    assert_eq!(limit_taken_back(1, 0.01), 28);
+    assert_eq!(limit_taken_back(2, 0.01), 28, "140 of them take 4.9 ms of two cores");
+    assert_eq!(limit_taken_back(1, 0.001), 140, "they are quick");
+    assert_eq!(limit_taken_back(1, 0.05), 140, "they wait for something else");
+    assert_eq!(limit_taken_back(64, 0.01), 140, "they are little work for so many cores");
+}
