@@ -242,6 +242,7 @@ impl RouteLaw for Paired {
         if end.progress {
             state.answered_at = Some(now);
             state.service.fold(end.service);
+            state.newest_seconds = end.service;
         }
         if end.says_work {
             state.times.fold(inside.map_or(1, |inside| inside.company), end.service);

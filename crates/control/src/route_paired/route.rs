@@ -97,6 +97,8 @@ pub(super) struct Route {
     /// The share of a core that a request can ask for, in parts of [`WHOLE`].
     pub(super) weight: u64,
     pub(super) service_min: f64,
+    /// Seconds that the last answered request was in the application.
+    pub(super) newest_seconds: f64,
     pub(super) rate_max: f64,
     /// Progress per second over the last views.
     pub(super) rate: f64,
@@ -167,6 +169,7 @@ suimon_model::saved_struct!(Route {
     times,
     weight,
     service_min,
+    newest_seconds,
     rate_max,
     rate,
     slow_start,
@@ -248,6 +251,7 @@ impl Route {
             times: ServiceTimes::default(),
             weight: WHOLE,
             service_min: f64::INFINITY,
+            newest_seconds: 0.0,
             rate_max: 0.0,
             rate: 0.0,
             slow_start: Some(SlowStart::new(begin)),

@@ -104,11 +104,17 @@ impl Paired {
         }
     }
 
-    /// Begins the search anew at a route that alone takes much longer than its best. `inflation` by
-    /// route; 0: not known.
+    /// Begins the search anew at a route that alone takes much longer than its best, and still does:
+    /// one that has stood still for a moment, for a lock or a page of the disk, is as quick as before
+    /// at once. A search that begins with a standstill finds nobody waiting who could end it, and X of
+    /// the standstill is kept for as long. `inflation` by route; 0: not known.
     fn notice_slower(&mut self, now: Instant, inflation: &[f64], meters: &[Meter]) {
         for (index, own) in inflation.iter().enumerate() {
-            let is_slower = own.is_finite() && *own > SLOWER * f64::from(self.routes[index].limit);
+            let route = &self.routes[index];
+            let explained = f64::from(route.limit);
+            let is_slower = own.is_finite()
+                && *own > SLOWER * explained
+                && route.newest_seconds > SLOWER * explained * route.service_min;
             if !is_slower {
                 continue;
             }

@@ -64,8 +64,8 @@ fn shares_are_measured_on_a_site_where_there_is_always_a_young_route() {
 
 /// Returns whether a page of 50 ms that now takes a second, at a limit of 2, is taken for one that
 /// has become slower by itself, beside a page that goes on taking `beside` seconds; `known`: which
-/// was seen before.
-fn is_taken_for_slower(beside: f64, known: bool) -> bool {
+/// was seen before; `newest`: what the last request took, seconds.
+fn is_taken_for_slower(beside: f64, known: bool, newest: f64) -> bool {
     let mut law = Paired::new(2);
     let mut meters = [Meter::new(Instant::ORIGIN), Meter::new(Instant::ORIGIN)];
     (0..2).for_each(|_| law.add_route(Instant::ORIGIN, None));
@@ -78,13 +78,22 @@ fn is_taken_for_slower(beside: f64, known: bool) -> bool {
         }
     };
     play(&mut law, 1..40, [0.05, beside], if known { &[0, 1] } else { &[0] });
+    law.routes[0].newest_seconds = newest;
     play(&mut law, 40..49, [1.0, beside], &[0, 1]);
     law.routes[0].service_min > 0.5
 }
 
 #[test]
 fn a_page_has_become_slower_by_itself_where_short_ones_say_that_the_machine_has_not() {
-    assert!(is_taken_for_slower(0.05, true));
-    assert!(!is_taken_for_slower(5.0, true), "a page that waits for others does not notice a thrash");
-    assert!(!is_taken_for_slower(0.05, false), "a request never seen before has nothing to compare with");
+    assert!(is_taken_for_slower(0.05, true, 1.0));
+    assert!(!is_taken_for_slower(5.0, true, 1.0), "a page that waits for others does not notice a thrash");
+    assert!(
+        !is_taken_for_slower(0.05, false, 1.0),
+        "a request never seen before has nothing to compare with"
+    );
+}
+
+#[test]
+fn a_page_that_stood_still_for_a_moment_has_not_become_slower() {
+    assert!(!is_taken_for_slower(0.05, true, 0.06));
 }
