@@ -82,9 +82,11 @@ impl Paired {
         self.trial.take_if(|trial| trial.route == id);
         let route = &mut self.routes[id.index()];
         (route.slow_start, route.up) = (None, false);
-        let signals =
-            Signals::none().with("stay_seconds", longest).with("in_flight", meter.in_flight() as f64);
-        self.set_base(now, id, limit, Reason::Backoff, signals, out);
+        let signals = Signals::none()
+            .with("stay_seconds", stay)
+            .with("others_stay_seconds", longest)
+            .with("in_flight", meter.in_flight() as f64);
+        self.set_base(now, id, limit, Reason::TakenBack, signals, out);
     }
 }
 
@@ -94,9 +96,10 @@ impl Route {
         if longest < QUICK_LIGHT && self.alone_if_light().is_some() { QUICK_LIGHT } else { QUICK }
     }
 
-    /// Returns s of a light page.
+    /// Returns s of a light page. Where many paths share a route, s is that of the quickest, and says
+    /// nothing of the others.
     fn alone_if_light(&self) -> Option<f64> {
-        self.times.alone_at_most().filter(|seconds| *seconds < QUICK)
+        self.times.alone_at_most().filter(|seconds| *seconds < QUICK && !self.is_mixed)
     }
 
     /// Returns how long its requests stay, if it is in use: so far, where none was answered yet.

@@ -249,8 +249,18 @@ fn nobody_is_light_where_one_route_in_use_keeps_its_requests_for_long() {
     assert!(quick_until(&law, 30.0), "nobody has asked for it since");
 }
 
-/// Returns what the limit of a light page is, 140 of which stay for `stay` seconds, once another page has not been
-/// answered for a second.
+#[test]
+fn a_route_that_many_paths_share_is_never_light() {
+    let mut law = Paired::new(1);
+    law.add_route(Instant::ORIGIN, None);
+    (0..100).for_each(|_| answered_in(&mut law.routes[0], LIGHT));
+    assert!(law.routes[0].quick_until(0.0) > 0.005);
+    law.routes[0].is_mixed = true;
+    assert!(law.routes[0].quick_until(0.0) < 0.005);
+}
+
+/// Returns what the limit of a light page is, 140 of which stay for `stay` seconds, once another
+/// page has not been answered for a second.
 fn limit_taken_back(cores: u32, stay: f64) -> u32 {
     let now = Instant::ORIGIN + seconds(1.0);
     let mut law = Paired::new(cores);
@@ -264,7 +274,9 @@ fn limit_taken_back(cores: u32, stay: f64) -> u32 {
     let inside = InService { since: Instant::ORIGIN, company: 1 };
     light.in_service.extend((0..140).map(|id| (RequestId(id), inside)));
     law.routes[1].in_service.insert(RequestId(140), inside);
-    law.take_back(now, ROUTE, &Meter::new(Instant::ORIGIN), &mut vec![]);
+    let mut records = vec![];
+    law.take_back(now, ROUTE, &Meter::new(Instant::ORIGIN), &mut records);
+    assert!(records.iter().all(|record| record.reason == Reason::TakenBack), "{records:?}");
     law.limit(ROUTE)
 }
 
