@@ -15,7 +15,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
-use suimon_message::signals;
 use suimon_proxy::{Admitted, Entered};
 
 /// Locks that the requests are spread over.
@@ -343,14 +342,8 @@ impl State {
 fn lines(admitted: &Admitted) -> Vec<u8> {
     let mut text = Vec::with_capacity(128);
     head::line(&mut text, b"", &head::REQUEST_ID, Some(admitted.request_id()));
-    let waiting = admitted.waiting();
-    if waiting > 0 {
-        head::line(&mut text, b"", &signals::WAITING, Some(&waiting.into()));
-    }
-    let held = admitted.waited();
-    if !held.is_zero() {
-        let milliseconds = u64::try_from(held.as_millis()).unwrap_or(u64::MAX);
-        head::line(&mut text, b"", &signals::HELD, Some(&milliseconds.into()));
+    for (name, value) in admitted.said().filter(|(name, _)| *name != head::REQUEST_ID) {
+        head::line(&mut text, b"", &name, Some(&value));
     }
     text
 }

@@ -426,7 +426,7 @@ fn note_head(backend: &Backend, unanswered: Option<Unanswered>, now: Instant) {
 }
 
 /// Takes note of what the application says it has paused inside a request.
-fn note_pauses(slot: Option<&Slot>, said: &HeaderMap) {
+pub(crate) fn note_pauses(slot: Option<&Slot>, said: &HeaderMap) {
     if let Some(slot) = slot
         && let Some(paused) = signals::paused(said)
     {

@@ -5,7 +5,7 @@
 mod support;
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::{HeaderValue, Request, Response, StatusCode};
 use http_body::{Body, Frame};
 use http_body_util::{BodyExt, Full, StreamBody};
 use std::convert::Infallible;
@@ -22,6 +22,23 @@ use tower::{Layer, Service, ServiceExt, service_fn};
 
 /// How long after its head an answer counts as a stream.
 const STREAM_AFTER: Duration = Duration::from_secs(30);
+
+/// A service that is to pause for two seconds for each second of work.
+const PAUSES: &str = r#"
+[discovery]
+mode = "off"
+[gate]
+session_law = "open"
+[degradation]
+mode = "off"
+[[route]]
+match = "GET /work"
+[[service]]
+name = "heavy"
+routes = ["GET /work"]
+pause_ratio = 2.0
+pauses = "inside"
+"#;
 
 fn get(path: &str) -> Request<()> {
     let mut request = Request::get(path).header("host", "shop").body(()).unwrap();
@@ -56,6 +73,27 @@ async fn an_answer_comes_through_as_it_is_and_holds_its_slot_until_the_service_i
     assert!(answer.frame().await.is_none());
     drop(second.await.unwrap().unwrap());
     assert_eq!(gate.counts(), (3, 0, 0));
+}
+
+#[tokio::test]
+async fn a_service_is_told_how_much_to_pause_and_what_it_has_paused_is_no_work() {
+    let gate = gate(PAUSES);
+    let work = gate.layer.layer(service_fn(|request: Request<()>| async move {
+        let told = request.headers().get("suimon-pause").cloned();
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let answer = Response::builder().header("suimon-paused", "0.2");
+        let answer = told.into_iter().fold(answer, |answer, told| answer.header("x-told", told));
+        Ok::<_, Infallible>(answer.body(Full::new(Bytes::new())).unwrap())
+    }));
+    let mut request = get("/work");
+    request.headers_mut().insert("suimon-pause", HeaderValue::from_static("9"));
+    let answer = work.oneshot(request).await.unwrap();
+    assert_eq!(answer.headers().get("x-told").unwrap(), "2", "and not what the client says");
+    assert_eq!(answer.headers().get("suimon-paused"), None, "it is no word for clients");
+    drop(answer);
+    let took = || gate.observer.view().gate.services[0].standing.service;
+    until("it is known how long a request takes", || took() > 0.0).await;
+    assert!((0.1..0.25).contains(&took()), "0.3 s, of which it has paused for 0.2: {}", took());
 }
 
 #[tokio::test]

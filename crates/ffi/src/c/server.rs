@@ -112,7 +112,8 @@ unsafe fn with(
 /// it came by TLS. `request` gets a number for the calls below.
 ///
 /// SUIMON_OK: it is let in now; the buffer has lines "name: value\r\n" for the application (x-request-id, and
-/// where somebody waits or it waited itself, suimon-waiting and suimon-held). To be ended by suimon_server_end.
+/// where somebody waits, it waited itself, or it is to pause inside, suimon-waiting, suimon-held and suimon-pause).
+/// To be ended by suimon_server_end.
 /// SUIMON_WAITS: the result comes by suimon_server_next.
 /// SUIMON_ANSWERED: the buffer has the whole answer, "HTTP/1.1 503 ...\r\n...\r\n\r\nbody". The request is over.
 /// SUIMON_TOO_SMALL: the result is kept; suimon_server_result tells it.

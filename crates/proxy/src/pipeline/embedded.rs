@@ -11,6 +11,7 @@ use super::{ClientGone, Core, RequestContext};
 use crate::account::Account;
 use crate::body_end::BodyEnd;
 use crate::error_response::{self, ErrorFormat};
+use crate::exchange;
 use crate::gatekeeper::{GateAdmission, Slot, UnidentifiedClient};
 use crate::https::AddedHeaders;
 use crate::request_ids::{self, X_REQUEST_ID};
@@ -63,6 +64,8 @@ pub struct Admitted {
     unknown: Option<UnidentifiedClient>,
     ends: bool,
     waited: Duration,
+    /// Seconds of pause that it is to take for each second of work.
+    pause_ratio: f64,
     since: Instant,
     added: Option<AddedHeaders>,
     /// Of the answer, once it is there, ...
@@ -129,9 +132,11 @@ pub(crate) async fn enter(
     if let Some(account) = &context.account {
         account.sends(since);
     }
-    let (slot, session, lease, waited) = match admission {
-        Some(GateAdmission { slot, session, lease, waited, .. }) => (Some(slot), session, lease, waited),
-        None => (None, None, LeaseDue::No, Duration::ZERO),
+    let (slot, session, lease, waited, pause_ratio) = match admission {
+        Some(GateAdmission { slot, session, lease, waited, pause_ratio, .. }) => {
+            (Some(slot), session, lease, waited, pause_ratio)
+        }
+        None => (None, None, LeaseDue::No, Duration::ZERO, 0.0),
     };
     Ok(Entered::Admitted(Box::new(Admitted {
         lesson: Some(core.lesson(context.class, &parts.method, parts.uri.path())),
@@ -150,6 +155,7 @@ pub(crate) async fn enter(
         unknown,
         ends,
         waited,
+        pause_ratio,
         since,
         added,
         status: None,
@@ -189,7 +195,7 @@ impl Admitted {
     }
 
     /// Returns what a gateway says to the application of this request: how many visitors wait, how long it
-    /// was held, and what it is called.
+    /// was held, how much it is to pause inside, and what it is called.
     pub fn said(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
         let waiting = self.core.keeper.waiting();
         let waiting = (waiting > 0).then(|| (signals::WAITING, HeaderValue::from(waiting)));
@@ -197,22 +203,12 @@ impl Admitted {
         let held = (!self.waited.is_zero()).then(|| (signals::HELD, HeaderValue::from(held)));
         let is_named = self.core.backend.notes.get().is_some();
         let id = is_named.then(|| (X_REQUEST_ID, self.request_id().clone()));
-        waiting.into_iter().chain(held).chain(id)
-    }
-
-    /// Returns how long the request waited to be let in.
-    pub fn waited(&self) -> Duration {
-        self.waited
+        waiting.into_iter().chain(held).chain(signals::pause(self.pause_ratio)).chain(id)
     }
 
     /// Returns what the request is called in logs.
     pub fn request_id(&self) -> &HeaderValue {
         self.context.error_format.request_id()
-    }
-
-    /// Returns how many visitors wait to be let in.
-    pub fn waiting(&self) -> u64 {
-        self.core.keeper.waiting()
     }
 
     /// Takes note of the head of the answer, and completes it: what it says to the gateway is done and taken
@@ -228,6 +224,7 @@ impl Admitted {
         }
         self.streams = status == StatusCode::SWITCHING_PROTOCOLS || is_stream(head);
         let said = headers::take_signals(head);
+        exchange::note_pauses(self.slot.as_ref(), &said);
         let is_good = !status.is_client_error() && !status.is_server_error();
         let due = Due {
             session: self.session,

@@ -14,7 +14,6 @@ use std::sync::Arc;
 use suimon_downstream::connection::Connection;
 use suimon_downstream::connections::{CloseRequest, Connections};
 use suimon_downstream::host::Host;
-use suimon_gate::PausePlace;
 use suimon_message::peer::Peer;
 use suimon_params::Params;
 use suimon_params::upstream::NodeParams;
@@ -46,8 +45,6 @@ impl Embedded {
     /// See [`StartError`]; each names the thing and the remedy.
     pub fn open(mut params: Params) -> Result<Embedded, StartError> {
         params.upstream.nodes = vec![NodeParams::parse(THIS_PROCESS).map_err(StartError::Params)?];
-        // Nobody is there who could be told to pause.
-        params.services.services.iter_mut().for_each(|service| service.pauses = PausePlace::Around);
         let common = Common::new(&params)?;
         site::check_tags(&params)?;
         let takes: Vec<_> = params.sites.iter().map(|site| site.takes.clone()).collect();

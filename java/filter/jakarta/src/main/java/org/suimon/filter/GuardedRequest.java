@@ -16,7 +16,7 @@ import java.util.Map;
 /** A request that has been let in, as the application sees it. */
 final class GuardedRequest extends HttpServletRequestWrapper {
     /** What only the gate may say; a client's own are not passed on. */
-    private static final List<String> OWN = List.of("suimon-waiting", "suimon-held");
+    private static final List<String> OWN = List.of("suimon-waiting", "suimon-held", "suimon-pause");
 
     private final HttpServletRequest arrived;
     private final Permit permit;

@@ -35,7 +35,7 @@ public class Pages extends HttpServlet {
         switch (request.getPathInfo()) {
             case "/ok" -> say(response, "ok");
             case "/seen" -> say(response, request.getDispatcherType() + " waiting=" + request.getHeader("suimon-waiting")
-                    + " held=" + request.getHeader("Suimon-Held") + " witness=" + request.getAttribute("witness"));
+                    + " held=" + request.getHeader("Suimon-Held") + " pause=" + request.getHeader("Suimon-Pause") + " witness=" + request.getAttribute("witness"));
             case "/slow" -> {
                 sleep(number(request, "ms"));
                 say(response, "slow");

@@ -164,9 +164,9 @@ class SessionsTest {
             String lease = cookie(ok, "suimon=");
             assertEquals("private", ok.headers().firstValue("cache-control").orElse(""));
             HttpResponse<String> seen =
-                    tomcat.get("/shop/pages/seen", "Cookie", lease, "Suimon-Held", "5", "Suimon-Waiting", "7");
-            // Nobody waits, and it was not held: what the client says of that is not passed on.
-            assertEquals("REQUEST waiting=null held=null witness=null", seen.body());
+                    tomcat.get("/shop/pages/seen", "Cookie", lease, "Suimon-Held", "5", "Suimon-Waiting", "7", "Suimon-Pause", "9");
+            // Nobody waits, it was not held, and is not to pause: what the client says of that is not passed on.
+            assertEquals("REQUEST waiting=null held=null pause=null witness=null", seen.body());
         }
     }
 }

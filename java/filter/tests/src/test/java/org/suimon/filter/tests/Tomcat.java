@@ -52,6 +52,7 @@ final class Tomcat implements AutoCloseable {
     private final HttpClient client = HttpClient.newBuilder().connectTimeout(PATIENCE).build();
     private final List<String> log = new ArrayList<>();
     private boolean isSteady;
+    private String option = "";
     private Process process;
     private int port;
 
@@ -156,6 +157,12 @@ final class Tomcat implements AutoCloseable {
         return this;
     }
 
+    /** Starts its JVM with one more option, without blanks. */
+    Tomcat withOption(String option) {
+        this.option = " " + option;
+        return this;
+    }
+
     Tomcat start() throws IOException {
         ProcessBuilder builder = new ProcessBuilder("sh", kind.home().resolve("bin/catalina.sh").toString(), "run");
         Map<String, String> environment = builder.environment();
@@ -164,7 +171,7 @@ final class Tomcat implements AutoCloseable {
         environment.put("CATALINA_HOME", kind.home().toString());
         environment.put("CATALINA_BASE", base.toString());
         environment.put("CATALINA_OPTS", "-Xmx256m --add-opens=java.base/java.lang=ALL-UNNAMED"
-                + (hasForeignFunctions(kind.java()) ? " --enable-native-access=ALL-UNNAMED" : ""));
+                + (hasForeignFunctions(kind.java()) ? " --enable-native-access=ALL-UNNAMED" : "") + option);
         if (isSteady) {
             environment.put("JAVA_OPTS", "-Xms256m -XX:+AlwaysPreTouch -XX:TieredStopAtLevel=1");
             environment.put("MALLOC_ARENA_MAX", "1");

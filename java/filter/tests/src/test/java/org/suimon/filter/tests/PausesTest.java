@@ -1,0 +1,69 @@
+package org.suimon.filter.tests;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.net.http.HttpResponse;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** The Java agent behind the filter, in one JVM: the filter says how much is to be paused inside a job. */
+@Execution(ExecutionMode.CONCURRENT)
+class PausesTest {
+    private static final Pattern INSIDE_RATIO = Pattern.compile("\"inside_ratio\":\\s*([0-9.]+)");
+    private static final int WORK_MS = 100;
+
+    @ParameterizedTest
+    @MethodSource("org.suimon.filter.tests.Tomcat#kinds")
+    void the_agent_pauses_as_the_filter_says_and_the_gate_hears_of_it(Tomcat.Kind kind, @TempDir Path base) throws IOException {
+        Path agent = Files.writeString(base.resolve("agent.toml"), """
+                methods = ["org.suimon.app.Pages.sleep@exit"]
+                header = true
+                pause_max = "1s"
+                """);
+        Path settings = Files.writeString(base.resolve("suimon.toml"), """
+                [admin]
+                listen = "127.0.0.1:0"
+                [lease]
+                keys = "none"
+                [learned]
+                state = "none"
+                [waiting_room]
+                state = "none"
+                [degradation]
+                mode = "off"
+                [[route]]
+                match = "GET /shop/pages/slow"
+                [[service]]
+                name = "slow"
+                routes = ["GET /shop/pages/slow"]
+                pause_ratio = 2.0
+                pauses = "inside"
+                """);
+        Tomcat tomcat = new Tomcat(kind, base).withOption("-javaagent:" + System.getProperty("suimon.agent.jar") + "=" + agent);
+        tomcat.deploy("shop", Map.of("suimon.config", settings.toString()));
+        try (tomcat) {
+            tomcat.start();
+            tomcat.await("the gate to hear of the pauses", () -> {
+                assertEquals(200, tomcat.get("/shop/pages/slow?ms=" + WORK_MS).statusCode());
+                Matcher ratio = INSIDE_RATIO.matcher(tomcat.state().json);
+                return ratio.find() && Math.abs(Double.parseDouble(ratio.group(1)) - 2.0) < 0.3;
+            });
+            long begin = System.nanoTime();
+            HttpResponse<String> answer = tomcat.get("/shop/pages/slow?ms=" + WORK_MS, "Suimon-Pause", "0");
+            double times = (System.nanoTime() - begin) / 1e6 / WORK_MS;
+            assertEquals("slow", answer.body());
+            assertTrue(times >= 2.9, "one part of work and two of pause, whatever the client says: " + times);
+            assertTrue(answer.headers().firstValue("suimon-paused").isEmpty(), "it is no word for clients");
+        }
+    }
+}
