@@ -18,8 +18,6 @@ use crate::trouble::{Result, Trouble, While, failed};
 const DEPLOY_PATIENCE: Duration = Duration::from_secs(180);
 /// How long one answer may take meanwhile.
 const ASK_PATIENCE: Duration = Duration::from_secs(60);
-/// Heap of each Tomcat, MB.
-const HEAP_MB: u32 = 512;
 /// The wiki's pages: this many lines each.
 const LINES: u32 = 40;
 /// What the gate is told, in front and inside: refused visitors come back, and nothing is kept.
@@ -186,24 +184,32 @@ impl Plan<'_> {
             fs::create_dir_all(&folder).trouble(folder.display())?;
         }
         copy(&self.tomcat.home.join("conf/web.xml"), &base.join("conf/web.xml"))?;
-        if self.war == War::Examples {
-            return Ok(());
+        let wars = experiments().join("wars/target");
+        match self.war {
+            War::Examples => Ok(()),
+            War::Jspwiki => self.furnish_wiki(base, &existing(&wars.join("jspwiki.war"))?),
+            War::Shop => {
+                let war = if self.tomcat.is_javax() { "shop-javax/shop-javax.war" } else { "shop/shop.war" };
+                copy(&existing(&wars.join(war))?, &base.join("webapps/shop.war"))
+            }
         }
+    }
+
+    fn furnish_wiki(&self, base: &Path, war: &Path) -> Result<()> {
         for name in ["Main", "Tea", "Coffee", "LeftMenu", "PageHeader"] {
             let line = |n| format!("* Line {n} of __{name}__ tells of ''lanterns'' and [Tea].\n");
             let text: String = (1..=LINES).map(line).collect();
             write(&base.join(format!("pages/{name}.txt")), &format!("!!{name}\n{text}"))?;
         }
         write(&base.join("pages/Find.txt"), "!!Find\n[{Search query='lanterns' max='20'}]\n")?;
-        let war = existing(&experiments().join("wars/target/jspwiki.war"))?;
         if self.tomcat.is_javax() {
-            return copy(&war, &base.join("webapps/jspwiki.war"));
+            return copy(war, &base.join("webapps/jspwiki.war"));
         }
         // What a Tomcat of this version has converted serves the others of this version, too.
         let converted = Way::ALL.map(|way| self.base(way).join("webapps/jspwiki.war"));
         match converted.iter().find(|war| war.is_file()) {
             Some(war) => copy(war, &base.join("webapps/jspwiki.war")),
-            None => copy(&war, &base.join("webapps-javaee/jspwiki.war")),
+            None => copy(war, &base.join("webapps-javaee/jspwiki.war")),
         }
     }
 
@@ -225,7 +231,7 @@ impl Plan<'_> {
         write(&base.join("conf/server.xml"), &server)?;
         let at = match self.war {
             War::Examples => format!(" docBase=\"{}\"", self.tomcat.home.join("webapps/examples").display()),
-            War::Jspwiki => String::new(),
+            War::Jspwiki | War::Shop => String::new(),
         };
         let inside = if way == Way::Inside {
             let (settings, jar) = (base.join("suimon.toml"), self.tomcat.filter()?);
@@ -254,9 +260,10 @@ impl Plan<'_> {
     /// Starts Tomcat as its script does, on its core.
     fn start(&self, base: &Path) -> Result<Running> {
         let (home, folder) = (self.tomcat.home.display(), base.display());
+        let heap = self.war.heap_mb();
         let mut java = Program::new("tomcat", self.jdk.home.join("bin/java"))
             .cores(&[self.common.app_core])
-            .args(["-XX:+UseSerialGC".to_string(), format!("-Xms{HEAP_MB}m"), format!("-Xmx{HEAP_MB}m")])
+            .args(["-XX:+UseSerialGC".to_string(), format!("-Xms{heap}m"), format!("-Xmx{heap}m")])
             .arg(format!("-Dcatalina.home={home}"))
             .arg(format!("-Dcatalina.base={folder}"))
             .arg(format!("-Djava.io.tmpdir={folder}/temp"));

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// The longest a visitor waits for one answer, seconds.
 pub(super) const PATIENCE_S: u32 = 15;
 
-/// An application, as its makers published it.
+/// An application that knows nothing of us.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum War {
@@ -14,6 +14,8 @@ pub(super) enum War {
     Examples,
     /// A wiki from Maven Central, made for `javax`.
     Jspwiki,
+    /// The papers' shop.
+    Shop,
 }
 
 impl War {
@@ -21,6 +23,15 @@ impl War {
         match self {
             War::Examples => "examples",
             War::Jspwiki => "jspwiki",
+            War::Shop => "shop",
+        }
+    }
+
+    /// Returns the heap that its Tomcat gets, MB: the shop's is so small that many searches at once thrash the collector.
+    pub(super) const fn heap_mb(self) -> u32 {
+        match self {
+            War::Examples | War::Jspwiki => 512,
+            War::Shop => 160,
         }
     }
 
@@ -30,6 +41,7 @@ impl War {
             War::Examples => ("/examples/servlets/servlet/SessionExample", "Session"),
             // The wiki's search finds what its index has, which it makes some time after its start.
             War::Jspwiki => ("/jspwiki/Wiki.jsp?page=Find", "page=Coffee\">Coffee</a></td>"),
+            War::Shop => ("/shop/", "The shop"),
         }
     }
 
@@ -37,7 +49,7 @@ impl War {
     /// that name.
     pub(super) const fn form(self) -> Option<(&'static str, &'static str)> {
         match self {
-            War::Examples => None,
+            War::Examples | War::Shop => None,
             War::Jspwiki => Some(("/jspwiki/Edit.jsp?page=Note0", "/>\n<input type='hidden' name='")),
         }
     }
@@ -46,7 +58,7 @@ impl War {
     const fn think_ms(self) -> u32 {
         match self {
             War::Examples => 10,
-            War::Jspwiki => 200,
+            War::Jspwiki | War::Shop => 200,
         }
     }
 
@@ -57,6 +69,7 @@ impl War {
         let steps = match self {
             War::Examples => EXAMPLES.to_string(),
             War::Jspwiki => JSPWIKI.replace("FIELD", field),
+            War::Shop => SHOP.to_string(),
         };
         format!(
             "seed = {seed}
@@ -161,13 +174,58 @@ path = "/jspwiki/Wiki.jsp?page=Note{user}"
 expect = { status = 200, text = "was here" }
 "#;
 
+/// The papers' session: five light pages, a heavy search, and the end.
+const SHOP: &str = r#"
+[[journey]]
+name = "shop"
+
+[[journey.steps]]
+name = "login"
+path = "/shop/login"
+form = { user = "user{user}", password = "secret" }
+expect = { status = 200, text = "Welcome" }
+
+[[journey.steps]]
+name = "browse-1"
+path = "/shop/browse?page=1"
+expect = { status = 200, text = "Catalogue page 1" }
+
+[[journey.steps]]
+name = "browse-2"
+path = "/shop/browse?page=2"
+expect = { status = 200, text = "Catalogue page 2" }
+
+[[journey.steps]]
+name = "browse-3"
+path = "/shop/browse?page=3"
+expect = { status = 200, text = "Catalogue page 3" }
+
+[[journey.steps]]
+name = "search"
+path = "/shop/search?q=lantern"
+expect = { status = 200, text = "is in your cart" }
+capture = { token = { input = "token" }, item = { input = "item" } }
+
+[[journey.steps]]
+name = "buy"
+path = "/shop/buy"
+form = { item = "{item}", token = "{token}" }
+expect = { status = 200, text = "Thank you" }
+
+[[journey.steps]]
+name = "logout"
+method = "POST"
+path = "/shop/logout"
+expect = { status = 200, text = "Goodbye" }
+"#;
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_journey_is_one_the_crowd_understands() {
-        for (war, steps) in [(War::Examples, 7), (War::Jspwiki, 6)] {
+        for (war, steps) in [(War::Examples, 7), (War::Jspwiki, 6), (War::Shop, 7)] {
             let text = war.journey(1, 150, "dqkahd");
             let workload =
                 suimon_settings::journey::read(&text).unwrap_or_else(|faults| panic!("{faults}\n{text}"));
