@@ -1,8 +1,7 @@
 //! How long requests may stay in the application and be *quick*: queueing one costs more than it
 //! saves, so of two equally good limits the higher one is taken.
 //!
-//! *Law*. A wait costs about as much as a fifth of a page of 0.1 ms, and nobody notices a stay of
-//! 10 ms. So requests of light pages are quick for longer, as long as nobody else stays long:
+//! *Law*. A wait costs work of its own, and nobody notices a stay of 10 ms. So requests of light pages are quick for longer, as long as nobody else stays long:
 //!
 //! ```text
 //! q = 10 ms      where s < 2 ms, and requests of no route in use stay for 10 ms            (1)
