@@ -164,7 +164,7 @@ fn all_nodes_may_be_killed_at_once_and_come_back() {
     let site = Site::start(THREE, "");
     let nodes = site.until_serve(3);
     let clients = site.gateway.clients;
-    let asked: Vec<_> = (0..6).map(|_| thread::spawn(move || try_get(clients, "/?rest=3000"))).collect();
+    let asked: Vec<_> = (0..6).map(|_| thread::spawn(move || try_get(clients, "/?rest=6000"))).collect();
     until("all are at a node", || site.state()["totals"]["in_flight"] == 6);
     let hold = file(&site.folder, HOLD, "");
     let killed = Instant::now();
