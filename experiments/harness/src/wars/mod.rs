@@ -268,7 +268,8 @@ fn turns(plan: &Plan<'_>, users: u32, ways: &[Way], times: Times, rounds: u32) -
 
 fn warm_up(plan: &Plan<'_>, way: Way, place: &mut Place, users: u32, time: Duration) -> Result<()> {
     let crowd = play(plan, way, place, users, (Duration::ZERO, time))?.crowd;
-    if crowd.sessions_completed > 0 {
+    // Without protection it may be that nobody does, where so many come.
+    if crowd.sessions_completed > 0 || way == Way::Alone {
         return Ok(());
     }
     let (war, tomcat) = (plan.war.name(), &plan.tomcat.version);
