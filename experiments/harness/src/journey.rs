@@ -135,7 +135,8 @@ wait_max = {away_max}
     }
 }
 
-const STEPS: &str = r#"
+/// What a visitor of the shop does.
+pub(crate) const STEPS: &str = r#"
 [[journey]]
 name = "shopping"
 

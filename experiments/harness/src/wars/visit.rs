@@ -3,6 +3,8 @@
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use crate::journey::STEPS;
+
 /// The longest a visitor waits for one answer, seconds.
 pub(super) const PATIENCE_S: u32 = 15;
 
@@ -69,7 +71,7 @@ impl War {
         let steps = match self {
             War::Examples => EXAMPLES.to_string(),
             War::Jspwiki => JSPWIKI.replace("FIELD", field),
-            War::Shop => SHOP.to_string(),
+            War::Shop => STEPS.replace("path = \"/", "path = \"/shop/"),
         };
         format!(
             "seed = {seed}
@@ -172,51 +174,6 @@ expect = { status = 302 }
 name = "look"
 path = "/jspwiki/Wiki.jsp?page=Note{user}"
 expect = { status = 200, text = "was here" }
-"#;
-
-/// The papers' session: five light pages, a heavy search, and the end.
-const SHOP: &str = r#"
-[[journey]]
-name = "shop"
-
-[[journey.steps]]
-name = "login"
-path = "/shop/login"
-form = { user = "user{user}", password = "secret" }
-expect = { status = 200, text = "Welcome" }
-
-[[journey.steps]]
-name = "browse-1"
-path = "/shop/browse?page=1"
-expect = { status = 200, text = "Catalogue page 1" }
-
-[[journey.steps]]
-name = "browse-2"
-path = "/shop/browse?page=2"
-expect = { status = 200, text = "Catalogue page 2" }
-
-[[journey.steps]]
-name = "browse-3"
-path = "/shop/browse?page=3"
-expect = { status = 200, text = "Catalogue page 3" }
-
-[[journey.steps]]
-name = "search"
-path = "/shop/search?q=lantern"
-expect = { status = 200, text = "is in your cart" }
-capture = { token = { input = "token" }, item = { input = "item" } }
-
-[[journey.steps]]
-name = "buy"
-path = "/shop/buy"
-form = { item = "{item}", token = "{token}" }
-expect = { status = 200, text = "Thank you" }
-
-[[journey.steps]]
-name = "logout"
-method = "POST"
-path = "/shop/logout"
-expect = { status = 200, text = "Goodbye" }
 "#;
 
 #[cfg(test)]
