@@ -22,7 +22,7 @@ use crate::crowd::Crowd;
 use crate::data;
 use crate::machine::Machine;
 use crate::observe::{Seen, observe};
-use crate::trouble::{Result, Trouble};
+use crate::trouble::{Result, Trouble, failed};
 use place::{Jdk, Place, Plan, Tomcat};
 use visit::War;
 
@@ -43,15 +43,19 @@ const QUICK: [Duration; 3] = [Duration::from_secs(6), Duration::from_secs(2), Du
 /// protection come to: the gateway on the other core, and Tomcat alone.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  ./experiments/run wars                   about 75 minutes
+  ./experiments/run wars                   about 90 minutes
   ./experiments/run wars --quick           a look whether it runs, with one Java, about 3 minutes
+  ./experiments/run wars --wars jspwiki --add          one war again; what the data have of the others stays
   ./experiments/run wars --wars jspwiki --java /usr/lib/jvm/java-17-openjdk-amd64 --out /tmp/wiki      these alone")]
 pub(crate) struct Options {
     #[command(flatten)]
     common: CommonOptions,
     #[arg(long, value_name = "NAME,NAME", value_delimiter = ',', value_enum, default_values_t = [War::Examples, War::Jspwiki, War::Shop])]
     wars: Vec<War>,
-    /// Homes of JDKs [default: all of 17 or later in /usr/lib/jvm]
+    /// Keep what the data have of other wars.
+    #[arg(long)]
+    add: bool,
+    /// Homes of Javas [default: all of 17 or later in /usr/lib/jvm]
     #[arg(long, value_name = "HOME,HOME", value_delimiter = ',')]
     java: Vec<PathBuf>,
     /// Visitors at once.
@@ -63,9 +67,9 @@ pub(crate) struct Options {
     /// Time before counting in each turn, seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 15)]
     warmup: u64,
-    /// Counted in each turn, seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
-    seconds: u64,
+    /// Counted in each turn, seconds [default: 10 of the examples, 20 of the others]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    seconds: Option<u64>,
     /// Measure nothing: judge earlier data.
     #[arg(long)]
     redraw: bool,
@@ -117,7 +121,6 @@ struct Data {
     users: u32,
     rounds: u32,
     warmup_s: f64,
-    measured_s: f64,
     cells: Vec<Cell>,
     claims: Vec<Claim>,
 }
@@ -129,6 +132,7 @@ struct Cell {
     tomcat: String,
     java: u32,
     way: Way,
+    measured_s: f64,
     sessions_per_s: f64,
     completed: u64,
     /// Time-outs, errors and refusals after the first page.
@@ -151,13 +155,14 @@ struct Cell {
 }
 
 impl Cell {
-    fn new(plan: &Plan<'_>, way: Way, seen: Seen) -> Self {
+    fn new(plan: &Plan<'_>, way: Way, measured: Duration, seen: Seen) -> Self {
         let crowd = seen.crowd;
         Cell {
             war: plan.war,
             tomcat: plan.tomcat.version.clone(),
             java: plan.jdk.version,
             way,
+            measured_s: measured.as_secs_f64(),
             sessions_per_s: crowd.sessions_per_s,
             completed: crowd.sessions_completed,
             failures_inside: crowd.mid_session_failures,
@@ -181,7 +186,8 @@ impl Cell {
 struct Times {
     compilers: Duration,
     warmup: Duration,
-    measured: Duration,
+    /// `None`: as long as the war needs.
+    measured: Option<Duration>,
 }
 
 /// Runs it, and returns whether the claims hold.
@@ -199,14 +205,15 @@ fn measure(common: &Common, options: &Options, path: &Path) -> Result<Data> {
     let (tomcats, mut jdks) = (Tomcat::all()?, Jdk::all(&options.java)?);
     let seconds = |seconds| Duration::from_secs(seconds);
     let (mut times, mut rounds) = (
-        Times { compilers: WARM_UP, warmup: seconds(options.warmup), measured: seconds(options.seconds) },
+        Times { compilers: WARM_UP, warmup: seconds(options.warmup), measured: options.seconds.map(seconds) },
         options.rounds,
     );
     if common.quick {
         let [compilers, warmup, measured] = QUICK;
-        (times, rounds) = (Times { compilers, warmup, measured }, 1);
+        (times, rounds) = (Times { compilers, warmup, measured: Some(measured) }, 1);
         jdks.truncate(1);
     }
+    let kept = if options.add { kept(options, path)? } else { Vec::new() };
     let mut data = Data {
         experiment: NAME.to_string(),
         machine: common.machine.clone(),
@@ -214,10 +221,10 @@ fn measure(common: &Common, options: &Options, path: &Path) -> Result<Data> {
         users: options.users,
         rounds,
         warmup_s: times.warmup.as_secs_f64(),
-        measured_s: times.measured.as_secs_f64(),
-        cells: Vec::new(),
+        cells: kept,
         claims: Vec::new(),
     };
+    let before = data.cells.len();
     let pairs = tomcats.len() * jdks.len();
     let more = Way::ALL.len() - Way::COMPARED.len();
     let all = options.wars.len() * (pairs * Way::COMPARED.len() + more) * rounds as usize;
@@ -239,11 +246,20 @@ fn measure(common: &Common, options: &Options, path: &Path) -> Result<Data> {
                 }
                 data.cells.extend(turns(&plan, options.users, &ways, times, rounds)?);
                 data::save(path, &data)?;
-                eprintln!("{} of {all} turns, {} s", data.cells.len(), began.elapsed().as_secs());
+                eprintln!("{} of {all} turns, {} s", data.cells.len() - before, began.elapsed().as_secs());
             }
         }
     }
     Ok(data)
+}
+
+/// Returns the turns of other wars in the data at `path`.
+fn kept(options: &Options, path: &Path) -> Result<Vec<Cell>> {
+    let Some(data) = data::load::<Data>(path)? else { return Ok(Vec::new()) };
+    if data.users != options.users {
+        return failed(format!("--add: {} has turns of {} visitors", path.display(), data.users));
+    }
+    Ok(data.cells.into_iter().filter(|cell| !options.wars.contains(&cell.war)).collect())
 }
 
 /// Plays one war in one Tomcat on one Java, protected in each of the ways in turns.
@@ -254,11 +270,12 @@ fn turns(plan: &Plan<'_>, users: u32, ways: &[Way], times: Times, rounds: u32) -
         warm_up(plan, *way, &mut place, users, times.compilers)?;
         places.push((*way, place));
     }
+    let measured = times.measured.unwrap_or(Duration::from_secs(plan.war.measured_s()));
     let mut cells = Vec::new();
     for round in 0..rounds {
         for (way, place) in &mut places {
-            let seen = play(plan, *way, place, users, (times.warmup, times.measured))?;
-            let cell = Cell::new(plan, *way, seen);
+            let seen = play(plan, *way, place, users, (times.warmup, measured))?;
+            let cell = Cell::new(plan, *way, measured, seen);
             eprintln!("{}", tell::line(&cell, round + 1));
             cells.push(cell);
         }

@@ -37,6 +37,14 @@ impl War {
         }
     }
 
+    /// Returns how long a turn counts, seconds: long enough for some hundred sessions.
+    pub(super) const fn measured_s(self) -> u64 {
+        match self {
+            War::Examples => 10,
+            War::Jspwiki | War::Shop => 20,
+        }
+    }
+
     /// Returns the page that says that it is there, and what is in it.
     pub(super) const fn ready(self) -> (&'static str, &'static str) {
         match self {
