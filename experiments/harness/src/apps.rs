@@ -31,24 +31,43 @@ pub(crate) enum ShopKind {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ShopOptions {
     /// Divides the cost of every page, think time and patience.
-    #[arg(long, value_name = "X", default_value_t = 4.0)]
+    #[arg(long, value_name = "X", default_value_t = ShopOptions::DEFAULT.scale)]
     pub(crate) scale: f64,
     /// Heap of the Tomcat shop, MB: small enough that too many searches at once thrash the
     /// collector.
-    #[arg(long, value_name = "MB", default_value_t = 160)]
+    #[arg(long, value_name = "MB", default_value_t = ShopOptions::DEFAULT.heap_mb)]
     pub(crate) heap_mb: u32,
     /// Requests the Tomcat shop runs at once (its maxThreads).
-    #[arg(long, value_name = "N", default_value_t = 200)]
+    #[arg(long, value_name = "N", default_value_t = ShopOptions::DEFAULT.threads)]
     pub(crate) threads: u32,
+    /// Connections that it has at once (its maxConnections).
+    #[arg(long, value_name = "N", default_value_t = ShopOptions::DEFAULT.max_connections)]
+    pub(crate) max_connections: u32,
+    /// Connections that wait beyond that (its acceptCount).
+    #[arg(long, value_name = "N", default_value_t = ShopOptions::DEFAULT.accept_count)]
+    pub(crate) accept_count: u32,
     /// The Fibonacci number that the Tomcat shop's light job computes.
-    #[arg(long, value_name = "N", default_value_t = 25)]
+    #[arg(long, value_name = "N", default_value_t = ShopOptions::DEFAULT.fibonacci)]
     pub(crate) fibonacci: u32,
     /// Bytes of the XML file that the Tomcat shop's heavy job reads.
-    #[arg(long, value_name = "BYTES", default_value_t = 1_500_000)]
+    #[arg(long, value_name = "BYTES", default_value_t = ShopOptions::DEFAULT.heavy_size)]
     pub(crate) heavy_size: u32,
     /// The Tomcat shop's jar [default: apps/tomcat-shop/target/tomcat-shop.jar]
     #[arg(long, value_name = "FILE")]
     pub(crate) jar: Option<PathBuf>,
+}
+
+impl ShopOptions {
+    pub(crate) const DEFAULT: ShopOptions = ShopOptions {
+        scale: 4.0,
+        heap_mb: 160,
+        threads: 200,
+        max_connections: 8192,
+        accept_count: 100,
+        fibonacci: 25,
+        heavy_size: 1_500_000,
+        jar: None,
+    };
 }
 
 /// The work of a page, as counts that the shop found once, so that it is the same in all later
@@ -160,6 +179,8 @@ impl Shop<'_> {
                 .arg(format!("-Xmx{}m", self.options.heap_mb))
                 .args(self.what_to_run()?)
                 .args(["--threads".to_string(), self.options.threads.to_string()])
+                .args(["--max-connections".to_string(), self.options.max_connections.to_string()])
+                .args(["--accept-count".to_string(), self.options.accept_count.to_string()])
                 .args(["--fibonacci".to_string(), self.options.fibonacci.to_string()])
                 .args(["--heavy-size".to_string(), self.options.heavy_size.to_string()]),
             ShopKind::Bundled => Program::new("shop", self.suimon).cores(&[self.core]).arg("shop"),

@@ -211,9 +211,7 @@ fn cell(
         scale: 1.0,
         heap_mb: options.heap_mb,
         threads: options.threads,
-        jar: None,
-        fibonacci: 25,
-        heavy_size: 1_500_000,
+        ..ShopOptions::DEFAULT
     };
     let shop = Shop {
         kind: ShopKind::Tomcat,

@@ -306,8 +306,7 @@ pub(crate) fn open(
     heavy_size: u32,
     work: &mut Option<Work>,
 ) -> Result<OpenShop> {
-    let options =
-        ShopOptions { scale: 4.0, heap_mb: 512, threads: 200, jar: None, fibonacci: FIBONACCI, heavy_size };
+    let options = ShopOptions { heap_mb: 512, fibonacci: FIBONACCI, heavy_size, ..ShopOptions::DEFAULT };
     let shop = Shop {
         kind: ShopKind::Tomcat,
         options: &options,

@@ -11,6 +11,7 @@ import java.util.List;
  * @param scale         divides the CPU cost of every page; above 0
  * @param threads       most requests the server runs at once (Tomcat's maxThreads)
  * @param acceptCount   connections the kernel keeps while all are busy (Tomcat's acceptCount)
+ * @param maxConnections most connections it has at once (Tomcat's maxConnections)
  * @param lightWork     renderings a light page takes, 0 to calibrate
  * @param searchRepeats catalogues a search parses and walks, 0 to calibrate
  * @param searchHeld    of those, how many stay in memory until the search is over; at least 1
@@ -25,6 +26,7 @@ record Options(
         double scale,
         int threads,
         int acceptCount,
+        int maxConnections,
         int lightWork,
         int searchRepeats,
         int searchHeld,
@@ -34,14 +36,15 @@ record Options(
         long seed,
         String filter) {
 
-    static final Options DEFAULT = new Options(8080, 1.0, 200, 100, 0, 0, 1, 650 * 1024, 25, 1_500_000, 1, "");
+    static final Options DEFAULT = new Options(8080, 1.0, 200, 100, 8192, 0, 0, 1, 650 * 1024, 25, 1_500_000, 1, "");
 
     static final String USAGE = """
             usage: java -XX:+UseSerialGC -Xms160m -Xmx160m -jar tomcat-shop.jar [flags]
               --port N            port on 127.0.0.1; 0 takes a free one (8080)
               --scale X           divide the cost of every page by X (1: light 30 ms, search 400 ms of CPU)
               --threads N         requests run at once, Tomcat's maxThreads (200)
-              --accept-count N    connections kept waiting beyond that, Tomcat's acceptCount (100)
+              --accept-count N    connections kept waiting beyond --max-connections, Tomcat's acceptCount (100)
+              --max-connections N  connections at once, Tomcat's maxConnections (8192)
               --light-work N      renderings of a light page; 0 measures this machine at start (0)
               --search-repeats N  catalogues a search parses and walks; 0 measures this machine at start (0)
               --search-held N     parsed catalogues a search keeps until it ends (1)
@@ -83,7 +86,8 @@ record Options(
     }
 
     private Options with(String name, String value) throws UsageException {
-        int p = port, t = threads, a = acceptCount, l = lightWork, r = searchRepeats, h = searchHeld, c = catalogueSize;
+        int p = port, t = threads, a = acceptCount, m = maxConnections;
+        int l = lightWork, r = searchRepeats, h = searchHeld, c = catalogueSize;
         int b = heavySize, f = fibonacci;
         double s = scale;
         long g = seed;
@@ -93,6 +97,7 @@ record Options(
             case "--scale" -> s = scale(value);
             case "--threads" -> t = whole(name, value, 1, 10_000);
             case "--accept-count" -> a = whole(name, value, 1, 65_535);
+            case "--max-connections" -> m = whole(name, value, 1, 1_000_000);
             case "--light-work" -> l = whole(name, value, 0, 1_000_000);
             case "--search-repeats" -> r = whole(name, value, 0, 1_000_000);
             case "--search-held" -> h = whole(name, value, 1, 1_000);
@@ -103,7 +108,7 @@ record Options(
             case "--filter" -> e = value;
             default -> throw new UsageException(name + ": no such flag");
         }
-        return new Options(p, s, t, a, l, r, h, c, f, b, g, e);
+        return new Options(p, s, t, a, m, l, r, h, c, f, b, g, e);
     }
 
     private static int whole(String name, String value, int least, int most) throws UsageException {

@@ -193,6 +193,7 @@ final class Shop implements AutoCloseable {
         connector.setProperty("address", "127.0.0.1");
         connector.setProperty("maxThreads", Integer.toString(options.threads()));
         connector.setProperty("minSpareThreads", Integer.toString(Math.min(10, options.threads())));
+        connector.setProperty("maxConnections", Integer.toString(options.maxConnections()));
         connector.setProperty("acceptCount", Integer.toString(options.acceptCount()));
         return connector;
     }
