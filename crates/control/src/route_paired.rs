@@ -15,7 +15,7 @@
 //!
 //! m' replaces m when d is above z·se; when nothing can be told after
 //! [`PAIRS_MAX`](route::PAIRS_MAX) pairs, the lower of the two stays (the higher, where requests
-//! are quick: below q of [`quick`]). *Signals*: starts and ends of requests; a route is *binding* while
+//! are quick: below [`QUICK`]). *Signals*: starts and ends of requests; a route is *binding* while
 //! requests wait and every slot is used, and only then the law learns. *Units*: seconds, requests,
 //! natural logarithms. *Regimes*: **fast-up** while most of the gain is real; **trial** (windows A
 //! B B A …, each after a settle phase in which everything started under the other limit leaves);
@@ -30,7 +30,6 @@
 mod backoff;
 mod knowledge;
 mod nodes;
-mod quick;
 mod route;
 mod shares;
 mod slow_start;
@@ -59,6 +58,9 @@ const SIGNIFICANCE_FIRST: f64 = 2.0;
 const SHARE_MIN: f64 = 0.10;
 /// Ceiling, in products of best rate and best service time.
 const BANDWIDTH_DELAY: f64 = 3.0;
+/// Mean service times below this many seconds are *quick*: queueing such a request costs more than
+/// it saves, so of two equally good limits the higher one is taken.
+const QUICK: f64 = 0.002;
 /// Slowdown of short pages on other routes, relative to little company, up to which the cohorts of
 /// a long page may still raise its limit.
 const CALM: f64 = 2.0;
@@ -266,7 +268,6 @@ impl RouteLaw for Paired {
         self.weigh();
         self.measure_shares(now, meters);
         self.measure_strain(now, meters);
-        let longest = self.longest_stay(now);
         for index in 0..self.routes.len() {
             let window = meters[index].since(&self.last_tick[index], now);
             self.last_tick[index] = meters[index].read(now);
@@ -277,7 +278,7 @@ impl RouteLaw for Paired {
             }
             let is_waited_for = full && meters[index].waiting() > 0;
             // Quick requests come and go in bursts: the state between two of them says nothing.
-            let is_quick = window.mean_service().is_some_and(|mean| mean < route.quick_until(longest));
+            let is_quick = window.mean_service().is_some_and(|mean| mean < QUICK);
             let share = if is_quick { BINDING_QUICK } else { BINDING };
             // What waits under a cap does not wait for this limit.
             let binding = (is_waited_for || is_quick) && window.queued_share() >= share && !route.is_capped;
@@ -289,7 +290,6 @@ impl RouteLaw for Paired {
             }
             if route.learns && !route.is_capped {
                 self.back_off(now, RouteId(index as u32), &meters[index], out);
-                self.take_back(now, RouteId(index as u32), &meters[index], out);
                 self.make_room(now, RouteId(index as u32), meters, out);
                 self.raise(now, RouteId(index as u32), &meters[index], binding, out);
                 self.watch_drift(now, RouteId(index as u32), meters);
@@ -297,9 +297,9 @@ impl RouteLaw for Paired {
         }
         self.drop_stale_trial(now, meters, out);
         if self.trial.is_none() {
-            self.choose(now, longest, out);
+            self.choose(now, out);
         }
-        self.headroom(now, longest, meters, out);
+        self.headroom(now, meters, out);
     }
 
     fn alone(&self, route: RouteId) -> Option<f64> {
@@ -397,8 +397,7 @@ impl Paired {
         let Some(trial) = &self.trial else { return };
         let id = trial.route;
         let route = &self.routes[id.index()];
-        let quick_until = self.quick_until_in(now, trial);
-        if let Some(verdict) = trial.futile(now, meters, route.noise(), route.share, quick_until) {
+        if let Some(verdict) = trial.futile(now, meters, route.noise(), route.share) {
             let weights = trial.weights().to_vec();
             self.trial = None;
             return self.conclude(now, id, verdict, weights, meters, out);
@@ -427,7 +426,7 @@ impl Paired {
         self.set_base(now, id, base, Reason::TrialDropped, Signals::none(), out);
     }
 
-    fn choose(&mut self, now: Instant, longest: f64, out: &mut Vec<Record>) {
+    fn choose(&mut self, now: Instant, out: &mut Vec<Record>) {
         let trusted = self.trusted_cores();
         let ready = |route: &Route| {
             route.learns
@@ -447,7 +446,7 @@ impl Paired {
         let trusted = self.trusted_cores();
         // A route that has nothing worth trying keeps no other from its trial.
         let found = candidates.into_iter().find_map(|index| {
-            let ceiling = self.ceiling(RouteId(index as u32), longest);
+            let ceiling = self.ceiling(RouteId(index as u32));
             Some((index, self.routes[index].next_probe(now, ceiling, trusted)?))
         });
         let Some((index, probe)) = found else { return };
@@ -491,10 +490,8 @@ impl Paired {
             let base = self.routes[id.index()].base;
             return self.set_base(now, id, base, Reason::Drift, Signals::none(), out);
         }
-        let Some(trial) = &self.trial else { return };
-        let (route, quick_until) = (&self.routes[id.index()], self.quick_until_in(now, trial));
-        let (noise, share, memory) = (route.noise(), route.share, route.memory.as_ref());
-        let Some(verdict) = trial.verdict(noise, share, quick_until, route.pairs_max, memory) else {
+        let (noise, share) = (route.noise(), route.share);
+        let Some(verdict) = trial.verdict(noise, share, route.pairs_max, route.memory.as_ref()) else {
             return self.open_window(now, out);
         };
         let weights = trial.weights().to_vec();
@@ -537,10 +534,9 @@ impl Paired {
         self.set_base(now, id, limit, reason, signals, out);
     }
 
-    fn ceiling(&self, id: RouteId, longest: f64) -> u32 {
+    fn ceiling(&self, id: RouteId) -> u32 {
         let route = &self.routes[id.index()];
-        let least = route.quick_until(longest) / BANDWIDTH_DELAY;
-        let product = route.rate_max * route.service_min.max(least);
+        let product = route.rate_max * route.service_min.max(QUICK / BANDWIDTH_DELAY);
         let known =
             if product.is_finite() { (BANDWIDTH_DELAY * product + 1.0).ceil() as u32 } else { LIMIT_MAX };
         // During fast-up the best rate is still being found; the product would stop the search at

@@ -29,8 +29,6 @@ use crate::statistics::Average;
 const CLASSES: usize = 14;
 /// Weight of the newest request in its class.
 const CLASS_WEIGHT: f64 = 0.02;
-/// As many requests as a class remembers.
-const CLASS_FULL: u64 = 50;
 /// Weight of the newest request in S_now.
 const RECENT_WEIGHT: f64 = 0.1;
 /// Least number of requests behind (2), if there are as many.
@@ -84,14 +82,6 @@ impl ServiceTimes {
             }
         }
         (count > 0).then(|| sum / count as f64)
-    }
-
-    /// Returns the most that a request takes alone: the least mean of a class, as company makes
-    /// nothing quicker. Unlike (2) it comes down where the few that were alone met a cold
-    /// application. `None` until one class remembers as much as it can.
-    pub fn alone_at_most(&self) -> Option<f64> {
-        let full = self.classes.iter().filter(|class| class.count() >= CLASS_FULL);
-        full.filter_map(Average::get).min_by(f64::total_cmp)
     }
 
     /// Returns the largest company, as the least of its class, in which requests were seen to take

@@ -146,8 +146,6 @@ reasons! {
     CapLag = "cap_lag", "the application is late to take in requests, so the heaviest service gives way";
     /// The application has more nodes than before, or fewer.
     Nodes = "nodes", "the application has another number of nodes, so the limit follows in proportion";
-    /// A light route makes another one slow.
-    TakenBack = "taken_back", "requests of another route stay too long beside those of this light one, so it gives back what it had been given";
 }
 
 /// Named numbers a decision rests on; at most [`Signals::MAX`], kept without allocation.

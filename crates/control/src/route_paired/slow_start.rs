@@ -12,6 +12,7 @@
 //! requests, which take longer in company on any machine that is busy, only a falling rate is
 //! evidence against a higher limit.
 
+use super::QUICK;
 use crate::window::{Meter, Reading};
 use std::collections::BTreeSet;
 use suimon_model::real::ln;
@@ -225,23 +226,23 @@ impl SlowStart {
     }
 
     /// Takes note of an end that is progress, at `limit`, of a request that was in the application
-    /// for `service` seconds. Returns whether it was the last of its window.
-    pub(super) fn on_end(&mut self, now: Instant, request: RequestId, service: f64, limit: u32) -> bool {
+    /// for `service` seconds. Returns the result of its
+    /// window, if that was its last.
+    pub(super) fn on_end(
+        &mut self,
+        now: Instant,
+        request: RequestId,
+        service: f64,
+        limit: u32,
+        meter: &Meter,
+    ) -> Option<WindowResult> {
         self.cohort.on_leave(request);
         self.ends += 1;
         self.service_seconds += service;
         self.service_squares += service * service;
-        self.ends >= self.needed(limit) && now.secs_since(self.begin.at) >= SECONDS_MIN
-    }
-
-    /// Ends the window at `limit`. `quick_until`: the stay below which requests are quick.
-    pub(super) fn close(
-        &mut self,
-        now: Instant,
-        limit: u32,
-        quick_until: f64,
-        meter: &Meter,
-    ) -> WindowResult {
+        if self.ends < self.needed(limit) || now.secs_since(self.begin.at) < SECONDS_MIN {
+            return None;
+        }
         let window = meter.since(&self.begin, now);
         let mean = self.service_seconds / f64::from(self.ends);
         let is_binding = window.queued_share() >= BINDING;
@@ -268,7 +269,7 @@ impl SlowStart {
         let wanted = window.queued_share() >= WANTED;
         let more = LimitStep::More((f64::from(limit) * STEP).ceil() as u32);
         let verdict = match (elasticity, before) {
-            _ if mean < quick_until && slowed < SLOWED_MAX => {
+            _ if mean < QUICK && slowed < SLOWED_MAX => {
                 if wanted && slowed == 0 {
                     more
                 } else {
@@ -293,7 +294,7 @@ impl SlowStart {
             _ => LimitStep::Stay,
         };
         let elasticity = elasticity.map(|(elasticity, _)| elasticity);
-        WindowResult { mean, elasticity, verdict }
+        Some(WindowResult { mean, elasticity, verdict })
     }
 
     /// The same for a long page: it waits until half of the requests of a cohort have ended. The
@@ -363,7 +364,6 @@ impl SlowStart {
 
 #[cfg(test)]
 mod tests {
-    use super::super::quick::QUICK;
     use super::*;
     use suimon_model::seconds;
 
@@ -392,8 +392,10 @@ mod tests {
             for service in services.iter().cycle() {
                 self.now += seconds(service / f64::from(limit));
                 self.meter.end(*service, true);
-                if self.slow_start.on_end(self.now, RequestId(0), *service, limit) {
-                    return self.slow_start.close(self.now, limit, QUICK, &self.meter);
+                if let Some(outcome) =
+                    self.slow_start.on_end(self.now, RequestId(0), *service, limit, &self.meter)
+                {
+                    return outcome;
                 }
             }
             unreachable!("services are not empty")
@@ -510,7 +512,7 @@ mod tests {
         route.meter.load(Instant::ORIGIN, 8, 1);
         (0..6).for_each(|id| route.slow_start.on_start(RequestId(id), 8));
         for id in 0..6 {
-            route.slow_start.on_end(Instant::ORIGIN, RequestId(id), 0.9, 8);
+            route.slow_start.on_end(Instant::ORIGIN, RequestId(id), 0.9, 8, &route.meter);
         }
         route.requests = 6;
         assert_eq!(route.look(8, 10.0, 10).verdict, LimitStep::More(16));

@@ -24,15 +24,9 @@ impl Paired {
         let (request, service, limit) = (end.request, end.service, state.limit);
         let result = match long {
             Some(alone) => fast.on_long_end(now, request, service, limit, alone, meter),
-            None if fast.on_end(now, request, service, limit) => {
-                let quick_until = self.routes[route.index()].quick_until(self.longest_stay(now));
-                let fast = self.routes[route.index()].slow_start.as_mut();
-                fast.map(|fast| fast.close(now, limit, quick_until, meter))
-            }
-            None => None,
+            None => fast.on_end(now, request, service, limit, meter),
         };
         let Some(WindowResult { mean, elasticity, verdict }) = result else { return };
-        let state = &mut self.routes[route.index()];
         let mut signals = Signals::none().with("service_seconds", mean);
         if let Some(elasticity) = elasticity {
             signals = signals.with("elasticity", elasticity);

@@ -1,6 +1,6 @@
 //! One trial: windows at two limits, in the order A B B A …, compared in pairs.
 
-use super::{BIAS, SIGNIFICANCE, SIGNIFICANCE_FIRST};
+use super::{BIAS, QUICK, SIGNIFICANCE, SIGNIFICANCE_FIRST};
 use crate::window::{Meter, Reading};
 use std::collections::BTreeSet;
 use suimon_model::real::ln;
@@ -334,14 +334,13 @@ impl Trial {
     /// request suffers meanwhile.
     ///
     /// It errs like any other: of ten requests as uneven as they take long, one window in six lasts
-    /// that long by chance. `noise`, `share` and `quick_until` as in [`Trial::verdict`].
+    /// that long by chance. `noise` and `share` as in [`Trial::verdict`].
     pub(super) fn futile(
         &self,
         now: Instant,
         meters: &[Meter],
         noise: f64,
         share: f64,
-        quick_until: f64,
     ) -> Option<TrialResult> {
         let Phase::Measuring(Cohort { begin: Some((begin, readings)), taken, .. }) = &self.phase else {
             return None;
@@ -363,7 +362,7 @@ impl Trial {
             probe: self.probe,
             accepted: false,
             decided: true,
-            difference: raw - self.bias(share, quick_until),
+            difference: raw - self.bias(share),
             standard_error: noise * (1.0 / base_ends + 1.0 / *taken as f64).sqrt(),
             pairs: self.windows.len() / 2,
             log_useful_base: done,
@@ -375,13 +374,12 @@ impl Trial {
     }
 
     /// Returns the verdict, once there are as many windows of one arm as of the other and they
-    /// suffice. `noise`: c of formula (4). `share`: the route's share of the work. `quick_until`: the
-    /// stay below which its requests are quick. `memory`: the last verdict on this route.
+    /// suffice. `noise`: c of formula (4). `share`: the route's share of the work. `memory`: the
+    /// last verdict on this route.
     pub(super) fn verdict(
         &self,
         noise: f64,
         share: f64,
-        quick_until: f64,
         pairs_max: usize,
         memory: Option<&TrialResult>,
     ) -> Option<TrialResult> {
@@ -398,7 +396,7 @@ impl Trial {
             blended = (raw * ends + remembered * weight) / (ends + weight);
             standard_error *= (ends / (ends + weight)).sqrt();
         }
-        let difference = blended - self.bias(share, quick_until);
+        let difference = blended - self.bias(share);
         let needed = standard_error * if pairs == 1 { SIGNIFICANCE_FIRST } else { SIGNIFICANCE };
         let decided = difference.abs() > needed;
         if !decided && pairs < pairs_max {
@@ -407,7 +405,7 @@ impl Trial {
         Some(TrialResult {
             base: self.base,
             probe: self.probe,
-            accepted: difference > 0.0 && (decided || self.is_quick(quick_until) == (self.probe > self.base)),
+            accepted: difference > 0.0 && (decided || self.is_quick() == (self.probe > self.base)),
             decided,
             difference,
             standard_error,
@@ -421,20 +419,15 @@ impl Trial {
 
     /// Returns how much more useful work the tried limit must do to equal the base: the last term
     /// of formula (3).
-    fn bias(&self, share: f64, quick_until: f64) -> f64 {
-        let bias = if self.is_quick(quick_until) { -BIAS } else { BIAS };
+    fn bias(&self, share: f64) -> f64 {
+        let bias = if self.is_quick() { -BIAS } else { BIAS };
         bias * share * ln(self.ratio())
     }
 
     /// Returns whether requests are quick at both limits: on a busy machine service times grow as
     /// the limit does.
-    fn is_quick(&self, quick_until: f64) -> bool {
-        self.weights[self.route.index()] * self.ratio().max(1.0) < quick_until
-    }
-
-    /// Returns the higher one of the two limits.
-    pub(super) fn higher(&self) -> u32 {
-        self.base.max(self.probe)
+    fn is_quick(&self) -> bool {
+        self.weights[self.route.index()] * self.ratio().max(1.0) < QUICK
     }
 
     fn ratio(&self) -> f64 {

@@ -3,7 +3,7 @@
 
 use super::route::{RETRY_MIN, Route};
 use super::slow_start::SlowStart;
-use super::{FAR, LIMIT_MAX, LONG, Paired, RAISE_GROWTH_FAR, SHARE_MIN, VERY_LONG};
+use super::{FAR, LIMIT_MAX, LONG, Paired, QUICK, RAISE_GROWTH_FAR, SHARE_MIN, VERY_LONG};
 use crate::route::RouteLaw;
 use crate::window::Meter;
 use suimon_model::{Instant, Reason, Record, RouteId, Signals, seconds};
@@ -107,8 +107,7 @@ impl Paired {
     }
 
     /// Routes too light to be probed: keep their queue short, never beyond what their rate can use.
-    /// `longest`: the longest stay at any route in use, seconds.
-    pub(super) fn headroom(&mut self, now: Instant, longest: f64, meters: &[Meter], out: &mut Vec<Record>) {
+    pub(super) fn headroom(&mut self, now: Instant, meters: &[Meter], out: &mut Vec<Record>) {
         for (index, meter) in meters.iter().enumerate() {
             let route = &self.routes[index];
             let id = RouteId(index as u32);
@@ -117,11 +116,11 @@ impl Paired {
             if !light || is_braked || route.binding_ticks < 4 || self.probing() == Some(id) {
                 continue;
             }
-            // For quick requests as many as are done while they are quick: they come in bursts, and
-            // queueing one costs more than it saves.
+            // For quick requests as many as are done in 2 ms: they come in bursts, and queueing one
+            // costs more than it saves.
             let service = route.service.get().unwrap_or(0.0);
-            let useful = route.rate_max * (1.5 * service).max(route.quick_until(longest));
-            let most = route.highest(now, self.ceiling(id, longest)).min(useful.ceil() as u32 + 1);
+            let useful = route.rate_max * (1.5 * service).max(QUICK);
+            let most = route.highest(now, self.ceiling(id)).min(useful.ceil() as u32 + 1);
             let limit = (route.base + (route.base / 8).max(1)).min(most);
             if limit > route.base {
                 self.routes[index].binding_ticks = 0;

@@ -1,7 +1,6 @@
 //! How often a trial is wrong: many trials of two limits whose true difference is known.
 
 use super::*;
-use crate::route_paired::quick::QUICK;
 use suimon_model::real::{exp, ln};
 
 /// Limits compared; their cohorts are of 10 and 12 requests.
@@ -148,8 +147,7 @@ fn a_window_that_is_not_worth_its_end_has_the_error_of_any_other() {
     trial.close(now, std::iter::empty(), std::slice::from_ref(&meter));
     trial.open(now, std::iter::empty(), PROBE);
     start(&mut trial, now, 10..22, &meter);
-    let futile =
-        |after: f64| trial.futile(now + seconds(after), std::slice::from_ref(&meter), NOISE, 1.0, QUICK);
+    let futile = |after: f64| trial.futile(now + seconds(after), std::slice::from_ref(&meter), NOISE, 1.0);
     assert!(futile(2.3).is_none(), "twelve take 1.2 s at the pace of the base");
     let verdict = futile(2.5).expect("it takes too long");
     let bias = BIAS * ln(f64::from(PROBE) / f64::from(BASE));
