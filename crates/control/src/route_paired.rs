@@ -244,9 +244,9 @@ impl RouteLaw for Paired {
         if end.progress {
             state.answered_at = Some(now);
             state.service.fold(end.service);
-            state.newest_seconds = end.service;
         }
         if end.says_work {
+            state.newest_seconds = end.service;
             state.times.fold(inside.map_or(1, |inside| inside.company), end.service);
         }
         if let Some(fast) = state.slow_start.as_mut().filter(|_| !end.progress) {

@@ -220,6 +220,12 @@ impl Window {
         (ended > 0).then(|| self.service_seconds / ended as f64)
     }
 
+    /// Returns the mean time in the application of what was answered, in seconds: quick errors and refusals would look
+    /// like speed. `None` with fewer than `least` answers.
+    pub fn mean_answer(&self, least: u64) -> Option<f64> {
+        (self.answered >= least.max(1)).then(|| self.answered_seconds / self.answered as f64)
+    }
+
     /// Returns the mean number in the application over the time of the window.
     pub fn mean_in_flight(&self) -> f64 {
         if self.seconds > 0.0 { self.in_flight_seconds / self.seconds } else { 0.0 }

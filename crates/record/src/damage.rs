@@ -4,7 +4,7 @@ use std::fmt;
 use suimon_model::persist::Broken;
 
 /// The version of the format.
-pub const VERSION: u16 = 30;
+pub const VERSION: u16 = 31;
 
 /// What is wrong, and where.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -97,8 +97,10 @@ pub(super) struct Route {
     /// The share of a core that a request can ask for, in parts of [`WHOLE`].
     pub(super) weight: u64,
     pub(super) service_min: f64,
-    /// Seconds that the last answered request was in the application.
+    /// Seconds that the last request that says what one takes was in the application.
     pub(super) newest_seconds: f64,
+    /// Where it is searched because it has become slower: the mean from which on it is, seconds.
+    pub(super) slower_from: Option<f64>,
     pub(super) rate_max: f64,
     /// Progress per second over the last views.
     pub(super) rate: f64,
@@ -170,6 +172,7 @@ suimon_model::saved_struct!(Route {
     weight,
     service_min,
     newest_seconds,
+    slower_from,
     rate_max,
     rate,
     slow_start,
@@ -252,6 +255,7 @@ impl Route {
             weight: WHOLE,
             service_min: f64::INFINITY,
             newest_seconds: 0.0,
+            slower_from: None,
             rate_max: 0.0,
             rate: 0.0,
             slow_start: Some(SlowStart::new(begin)),
@@ -540,6 +544,15 @@ impl Route {
                 reason,
                 signals,
             });
+        }
+    }
+
+    /// Ends the search that has begun because it was taken for slower, if it no longer is: its requests take `mean`
+    /// seconds at the newest look.
+    pub(super) fn end_search_of_standstill(&mut self, mean: f64) {
+        let is_searched = self.slow_start.is_some();
+        if self.slower_from.is_some_and(|seconds| mean < seconds || !is_searched) {
+            (self.slow_start, self.slower_from) = (None, None);
         }
     }
 }

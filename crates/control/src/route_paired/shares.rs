@@ -19,6 +19,8 @@ const UNMOVED: f64 = 1.3;
 const SHARE_SECONDS: f64 = 2.0;
 /// A route younger than this, seconds, is measured the next time.
 const SHARE_YOUNG: f64 = 1.0;
+/// Fewer answers, or ends, say nothing of a route.
+const LOOK_MIN: u64 = 4;
 /// Weight of the newest such time: a slow route may end nothing for several of them, and is not
 /// light for that reason.
 pub(super) const SHARE_WEIGHT: f64 = 0.1;
@@ -79,13 +81,14 @@ impl Paired {
             is_measured[index] = is_asked && route.service.get().is_some();
             rates[index] = window.throughput();
             work[index] = route.service.get().unwrap_or(0.0) * rates[index];
-            if window.progressed >= 4 {
+            if window.progressed >= LOOK_MIN {
                 route.rate_max = (route.rate_max * RATE_KEPT).max(window.throughput());
-                if let Some(mean) = window.mean_service() {
-                    let is_known = route.service_min.is_finite();
-                    route.service_min = (route.service_min * SERVICE_GROWS).min(mean);
-                    inflation[index] = if is_known { mean / route.service_min } else { 0.0 };
-                }
+            }
+            if let Some(mean) = window.mean_answer(LOOK_MIN) {
+                let is_known = route.service_min.is_finite();
+                route.service_min = (route.service_min * SERVICE_GROWS).min(mean);
+                inflation[index] = if is_known { mean / route.service_min } else { 0.0 };
+                route.end_search_of_standstill(mean);
             }
         }
         self.notice_slower(now, &inflation, meters);
@@ -107,7 +110,8 @@ impl Paired {
     /// Begins the search anew at a route that alone takes much longer than its best, and still does:
     /// one that has stood still for a moment, for a lock or a page of the disk, is as quick as before
     /// at once. A search that begins with a standstill finds nobody waiting who could end it, and X of
-    /// the standstill is kept for as long. `inflation` by route; 0: not known.
+    /// the standstill is kept for as long. Where a look falls between a standstill and the next answer, it begins all
+    /// the same, and ends with the next look (`end_search_of_standstill`). `inflation` by route; 0: not known.
     fn notice_slower(&mut self, now: Instant, inflation: &[f64], meters: &[Meter]) {
         for (index, own) in inflation.iter().enumerate() {
             let route = &self.routes[index];
@@ -127,6 +131,7 @@ impl Paired {
                 .peekable();
             if others.peek().is_some() && others.all(|(_, seen)| *seen < UNMOVED) {
                 let route = &mut self.routes[index];
+                route.slower_from = Some(SLOWER * explained * route.service_min);
                 route.service_min *= own;
                 route.times.forget();
                 route.slow_start = Some(SlowStart::new(meters[index].read(now)));

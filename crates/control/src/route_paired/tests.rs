@@ -126,6 +126,9 @@ impl Loop {
             let service = self.now.secs_since(start);
             let progress = !self.failing;
             self.meter.end(service, progress);
+            if progress {
+                self.meter.answer(service);
+            }
             self.meter.load(self.now, self.running.len(), 100);
             let end = RequestEnd { route: ROUTE, request, service, progress, says_work: progress };
             self.law.on_end(self.now, &end, std::slice::from_ref(&self.meter), &mut self.out);

@@ -62,38 +62,110 @@ fn shares_are_measured_on_a_site_where_there_is_always_a_young_route() {
     assert!(law.routes[0].share > 0.99, "{}", law.routes[0].share);
 }
 
-/// Returns whether a page of 50 ms that now takes a second, at a limit of 2, is taken for one that
-/// has become slower by itself, beside a page that goes on taking `beside` seconds; `known`: which
-/// was seen before; `newest`: what the last request took, seconds.
-fn is_taken_for_slower(beside: f64, known: bool, newest: f64) -> bool {
-    let mut law = Paired::new(2);
-    let mut meters = [Meter::new(Instant::ORIGIN), Meter::new(Instant::ORIGIN)];
-    (0..2).for_each(|_| law.add_route(Instant::ORIGIN, None));
-    let mut play = |law: &mut Paired, quarters: std::ops::Range<u32>, took: [f64; 2], asked: &[usize]| {
-        for quarter in quarters {
-            for route in asked {
-                (0..2).for_each(|_| meters[*route].end(took[*route], true));
+/// A page of 50 ms, at a limit of 2, beside another one.
+struct Pages {
+    law: Paired,
+    meters: [Meter; 2],
+    quarter: u32,
+}
+
+/// So many requests end at once, each after so many seconds, with what was asked for or at once declined.
+type Ends = (u32, f64, bool);
+
+impl Pages {
+    fn new() -> Self {
+        let mut law = Paired::new(2);
+        (0..2).for_each(|_| law.add_route(Instant::ORIGIN, None));
+        Pages { law, meters: [Meter::new(Instant::ORIGIN), Meter::new(Instant::ORIGIN)], quarter: 0 }
+    }
+
+    /// Plays quarters of a second, in each of which these requests end.
+    fn play(&mut self, quarters: u32, ends: [&[Ends]; 2]) {
+        for _ in 0..quarters {
+            self.quarter += 1;
+            let now = Instant::ORIGIN + seconds(f64::from(self.quarter) * 0.25);
+            for (route, ends) in (0u32..).zip(ends) {
+                for (count, service, says_work) in ends {
+                    (0..*count).for_each(|_| self.end(now, RouteId(route), *service, *says_work));
+                }
             }
-            law.on_tick(Instant::ORIGIN + seconds(f64::from(quarter) * 0.25), &meters, &mut vec![]);
+            self.law.on_tick(now, &self.meters, &mut vec![]);
         }
-    };
-    play(&mut law, 1..40, [0.05, beside], if known { &[0, 1] } else { &[0] });
-    law.routes[0].newest_seconds = newest;
-    play(&mut law, 40..49, [1.0, beside], &[0, 1]);
-    law.routes[0].service_min > 0.5
+    }
+
+    fn end(&mut self, now: Instant, route: RouteId, service: f64, says_work: bool) {
+        let meter = &mut self.meters[route.index()];
+        meter.end(service, true);
+        if says_work {
+            meter.answer(service);
+        }
+        let end = RequestEnd { route, request: RequestId(0), service, progress: true, says_work };
+        self.law.on_end(now, &end, &self.meters, &mut vec![]);
+    }
+
+    /// Returns whether the page is searched as one that has become slower by itself.
+    fn is_taken_for_slower(&self) -> bool {
+        let route = &self.law.routes[0];
+        route.slower_from.is_some() && route.slow_start.is_some()
+    }
+}
+
+/// Returns whether the page is taken for slower where it takes a second now, beside one that takes `beside` seconds;
+/// `known`: which was seen before.
+fn is_taken_for_slower(beside: f64, known: bool) -> bool {
+    let mut pages = Pages::new();
+    let beside: &[Ends] = &[(2, beside, true)];
+    pages.play(39, [&[(2, 0.05, true)], if known { beside } else { &[] }]);
+    pages.play(9, [&[(2, 1.0, true)], beside]);
+    pages.is_taken_for_slower()
 }
 
 #[test]
 fn a_page_has_become_slower_by_itself_where_short_ones_say_that_the_machine_has_not() {
-    assert!(is_taken_for_slower(0.05, true, 1.0));
-    assert!(!is_taken_for_slower(5.0, true, 1.0), "a page that waits for others does not notice a thrash");
-    assert!(
-        !is_taken_for_slower(0.05, false, 1.0),
-        "a request never seen before has nothing to compare with"
-    );
+    assert!(is_taken_for_slower(0.05, true));
+    assert!(!is_taken_for_slower(5.0, true), "a page that waits for others does not notice a thrash");
+    assert!(!is_taken_for_slower(0.05, false), "a request never seen before has nothing to compare with");
 }
 
 #[test]
 fn a_page_that_stood_still_for_a_moment_has_not_become_slower() {
-    assert!(!is_taken_for_slower(0.05, true, 0.06));
+    let quick: [&[Ends]; 2] = [&[(2, 0.05, true)]; 2];
+    let mut pages = Pages::new();
+    pages.play(40, quick);
+    pages.play(4, [&[(2, 2.0, true)], &[(2, 0.05, true)]]);
+    pages.play(4, quick);
+    assert!(!pages.is_taken_for_slower(), "the look falls behind the next answers");
+}
+
+#[test]
+fn the_search_of_a_standstill_that_was_taken_for_slowness_ends_when_the_page_is_quick_again() {
+    let quick: [&[Ends]; 2] = [&[(2, 0.05, true)]; 2];
+    let mut pages = Pages::new();
+    pages.play(39, quick);
+    let at_ease: [&[Ends]; 2] = [&[(2, 2.0, true)], &[(2, 0.05, true)]];
+    (0..9).for_each(|_| {
+        if !pages.is_taken_for_slower() {
+            pages.play(1, at_ease);
+        }
+    });
+    assert!(pages.is_taken_for_slower(), "the look falls between the standstill and the next answer");
+    pages.play(16, quick);
+    assert!(pages.law.routes[0].slow_start.is_none());
+    // It is noticed again if it is slower in earnest.
+    pages.play(16, at_ease);
+    assert!(pages.is_taken_for_slower());
+}
+
+#[test]
+fn quick_refusals_do_not_make_a_page_seem_quick() {
+    let quick: [&[Ends]; 2] = [&[(2, 0.05, true)]; 2];
+    let refused: [&[Ends]; 2] = [&[(2, 0.05, true), (50, 0.001, false)], &[(2, 0.05, true)]];
+    let mut pages = Pages::new();
+    pages.play(39, quick);
+    pages.play(8, refused);
+    pages.play(16, quick);
+    assert!(!pages.is_taken_for_slower(), "it is as quick as ever");
+    // Nor do they hide that it is slow.
+    pages.play(16, [&[(2, 1.0, true), (50, 0.001, false)], &[(2, 0.05, true)]]);
+    assert!(pages.is_taken_for_slower());
 }
