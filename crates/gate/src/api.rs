@@ -453,8 +453,8 @@ pub struct ServiceView {
     pub routes: Vec<RouteId>,
     /// Where its pauses are taken.
     pub pauses: PausePlace,
-    /// Seconds that its last requests paused inside for each second of work, as the application says;
-    /// `None`: none was told to.
+    /// Seconds that its last requests paused inside for each second of work, as far as the application
+    /// is believed; `None`: none was told to.
     pub inside_ratio: Option<f64>,
     /// What is measured of it, and what binds it.
     pub standing: ServiceStanding,

@@ -339,6 +339,51 @@ fn what_the_application_says_it_has_paused_is_no_work() {
     assert!((alone - 0.3).abs() < 1e-9, "{alone}");
 }
 
+/// Plays one request that stays for `stay` seconds, of which the application says that `paused` were
+/// pauses; returns how many seconds of work requests come to since then, on average.
+fn plays(gate: &mut Gate, route: RouteId, [begins, stay, paused]: [f64; 3]) -> f64 {
+    ask(gate, at(begins), route);
+    let start = started(gate).pop().unwrap();
+    gate.handle_paused(start.request, seconds(paused));
+    gate.handle_end(at(begins + stay), start.permit, Outcome::Completed);
+    gate.routes[route.index()].took.mean().unwrap()
+}
+
+#[test]
+fn no_more_is_believed_of_pauses_than_the_told_ratio_explains() {
+    let (mut gate, route) = paused_inside(2.0);
+    let work = plays(&mut gate, route, [0.0, 0.9, 600.0]);
+    assert!((work - 0.3).abs() < 1e-5, "two thirds of its stay are explained: {work}");
+    for second in 1..50 {
+        let work = plays(&mut gate, route, [f64::from(second), 0.9, 600.0]);
+        assert!(work > 0.17, "work is never talked away: {work}");
+    }
+    let reached = gate.service_views()[0].inside_ratio.expect("it was told");
+    assert!(reached < 4.1, "{reached}");
+}
+
+#[test]
+fn nothing_is_believed_of_pauses_where_nothing_was_told() {
+    let (mut gate, route, _) = fixed(5);
+    let work = plays(&mut gate, route, [0.0, 0.9, 0.6]);
+    assert!((work - 0.9).abs() < 1e-9, "a route without a service: {work}");
+    let (mut gate, route) = paused_inside(0.0);
+    let work = plays(&mut gate, route, [0.0, 0.9, 0.6]);
+    assert!((work - 0.9).abs() < 1e-9, "a service without a cap: {work}");
+    assert_eq!(gate.service_views()[0].inside_ratio, None);
+}
+
+#[test]
+fn a_pause_that_the_request_before_has_left_over_is_no_work() {
+    let (mut gate, route) = paused_inside(2.0);
+    for round in 0..9 {
+        let begins = 3.0 * f64::from(round);
+        plays(&mut gate, route, [begins, 0.3, 0.0]);
+        let work = plays(&mut gate, route, [begins + 1.0, 1.5, 1.2]);
+        assert!((work - 0.3).abs() < 1e-5, "each has worked for 0.3 s: {work}");
+    }
+}
+
 #[test]
 fn a_cap_is_kept_inside_and_what_is_not_paused_there_is_held_around() {
     let (mut gate, route) = paused_inside(0.0);
