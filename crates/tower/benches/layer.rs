@@ -71,8 +71,8 @@ async fn page<B>(_: Request<B>) -> Result<Response<Full<Bytes>>, Infallible> {
 macro_rules! contestant {
     ($layer:expr) => {{
         let layer = $layer;
-        let called = ServiceBuilder::new().layer(layer.clone()).service(service_fn(page::<Empty<Bytes>>));
-        let served = ServiceBuilder::new().layer(layer).service(service_fn(page::<hyper::body::Incoming>));
+        let called = ServiceBuilder::new().layer(layer.clone()).service(service_fn(page));
+        let served = ServiceBuilder::new().layer(layer).service(service_fn(page));
         Contestant { called: BoxCloneService::new(Reads(called)), connection: connect(served).await }
     }};
 }

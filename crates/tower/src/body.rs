@@ -67,10 +67,10 @@ impl<R: Body<Data = Bytes>> Body for GatedBody<R> {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Piece<R>>> {
         let GatedBody { kind, held } = &mut *self;
-        match kind {
-            Kind::Answer(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
-            Kind::Served { first, .. } if first.is_some() => Poll::Ready(first.take()),
-            Kind::Served { is_over: true, .. } => Poll::Ready(None),
+        let mut piece = match kind {
+            Kind::Answer(text) => text.take().map(|text| Ok(Frame::data(text))),
+            Kind::Served { first, .. } if first.is_some() => first.take(),
+            Kind::Served { is_over: true, .. } => None,
             Kind::Served { body, is_over, .. } => {
                 if let Some(held) = held {
                     held.asked();
@@ -80,9 +80,15 @@ impl<R: Body<Data = Bytes>> Body for GatedBody<R> {
                 if held.as_ref().is_some_and(|held| !held.made(piece.as_ref(), body.is_end_stream())) {
                     *held = None;
                 }
-                Poll::Ready(piece)
+                piece
             }
+        };
+        if let Some(Ok(frame)) = &mut piece
+            && let Some(trailers) = frame.trailers_mut()
+        {
+            Admitted::strip_trailers(trailers);
         }
+        Poll::Ready(piece)
     }
 
     fn is_end_stream(&self) -> bool {

@@ -33,6 +33,8 @@
 //!   client has taken it or not. It is given back before that once a client was waited for 50 ms in all, and
 //!   with the head of a stream that does not end by itself (server-sent events, gRPC, an upgrade).
 //! - **Errors** of the service within are passed on, and count as failures; so do panics.
+//! - **Words between gate and service** reach no client and come from none, in heads or in trailers. So the
+//!   service within gets its request with a [`RequestBody`] around the client's.
 //!
 //! # Which client it is
 //!
@@ -45,11 +47,13 @@ mod body;
 mod client;
 mod gate;
 mod held;
+mod request_body;
 mod service;
 
 pub use body::GatedBody;
 pub use client::Client;
 pub use gate::{Gate, OpenError};
+pub use request_body::RequestBody;
 pub use service::{GateLayer, Gated};
 /// What the gate shows of itself.
 pub use suimon_gate::Counts;

@@ -2,6 +2,7 @@
 
 use crate::body::GatedBody;
 use crate::client::Client;
+use crate::request_body::RequestBody;
 use bytes::Bytes;
 use http::{Extensions, Request, Response};
 use http_body::Body;
@@ -53,7 +54,7 @@ impl<S> Layer<S> for GateLayer {
 
 impl<S, B, R> Service<Request<B>> for Gated<S>
 where
-    S: Service<Request<B>, Response = Response<R>> + Clone + Send + 'static,
+    S: Service<Request<RequestBody<B>>, Response = Response<R>> + Clone + Send + 'static,
     S::Future: Send,
     B: Send + 'static,
     R: Body<Data = Bytes>,
@@ -81,7 +82,7 @@ where
                 admitted.fail();
                 return Err(error);
             }
-            let mut call = pin!(inner.call(Request::from_parts(head, body)));
+            let mut call = pin!(inner.call(Request::from_parts(head, RequestBody::new(body))));
             let mut admitted = Some(admitted);
             poll_fn(|cx| {
                 let answer = ready!(call.as_mut().poll(cx));

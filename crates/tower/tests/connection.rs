@@ -6,15 +6,15 @@
 mod support;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response};
-use http_body::Frame;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
+use http_body::{Body, Frame};
 use http_body_util::{BodyExt, Empty, StreamBody};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::convert::Infallible;
 use support::{ONE_SLOT, Running, gate, pieces, until};
 use tokio::io::DuplexStream;
-use tower::{Layer, ServiceExt, service_fn};
+use tower::{Layer, Service, ServiceExt, service_fn};
 
 type Answer = Response<StreamBody<support::Pieces>>;
 /// What the answer is, the method that asks for it, the body that arrives, and the answer.
@@ -31,10 +31,18 @@ enum Version {
 
 /// Serves the gated service on one end of a connection, and returns the other end.
 fn serve(gate: &Running, version: Version, answer: fn() -> Answer) -> DuplexStream {
+    serve_by(gate.layer.layer(service_fn(move |_| async move { Ok::<_, Infallible>(answer()) })), version)
+}
+
+fn serve_by<S, R>(gated: S, version: Version) -> DuplexStream
+where
+    S: Service<Request<Incoming>, Response = Response<R>, Error = Infallible, Future: Send>
+        + Clone
+        + Send
+        + 'static,
+    R: Body<Data = Bytes, Error = Infallible> + Send + 'static,
+{
     let (here, there) = tokio::io::duplex(1 << 16);
-    let gated = gate
-        .layer
-        .layer(service_fn(move |_: Request<Incoming>| async move { Ok::<_, Infallible>(answer()) }));
     let service = hyper::service::service_fn(move |request| gated.clone().oneshot(request));
     tokio::spawn(async move {
         let io = TokioIo::new(here);
@@ -53,9 +61,16 @@ fn serve(gate: &Running, version: Version, answer: fn() -> Answer) -> DuplexStre
 
 /// Asks by `method`, and returns the body of the answer, of which nothing is taken yet.
 async fn ask(io: DuplexStream, version: Version, method: &Method) -> Incoming {
-    let io = TokioIo::new(io);
     let request = Request::builder().method(method).uri("http://shop/one").header("host", "shop");
     let request = request.header("te", "trailers").body(Empty::<Bytes>::new()).unwrap();
+    send(io, version, request).await.into_body()
+}
+
+async fn send<B>(io: DuplexStream, version: Version, request: Request<B>) -> Response<Incoming>
+where
+    B: Body<Data = Bytes, Error = Infallible> + Send + Unpin + 'static,
+{
+    let io = TokioIo::new(io);
     let answer = match version {
         Version::Http1 => {
             let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await.unwrap();
@@ -69,7 +84,7 @@ async fn ask(io: DuplexStream, version: Version, method: &Method) -> Incoming {
             sender.send_request(request).await
         }
     };
-    answer.unwrap().into_body()
+    answer.unwrap()
 }
 
 /// An answer that is longer than what lies between its client and the service.
@@ -90,9 +105,7 @@ fn two_pieces(status: u16, length: Option<usize>) -> Answer {
 }
 
 fn with_trailers() -> Answer {
-    let mut trailers = HeaderMap::new();
-    trailers.insert("x-sum", "5".parse().unwrap());
-    let pieces = pieces([data(b"hello"), Ok(Frame::trailers(trailers))]);
+    let pieces = pieces([data(b"hello"), Ok(Frame::trailers(trailers(&["x-sum"])))]);
     Response::builder().header("trailer", "x-sum").body(StreamBody::new(pieces)).unwrap()
 }
 
@@ -119,6 +132,40 @@ async fn however_the_library_leaves_a_body_that_is_over_its_request_is_completed
             until("its slot is back", || gate.in_flight() == 0).await;
             assert_eq!(gate.counts(), (1, 0, 0), "{what}, {version:?}");
         }
+    }
+}
+
+/// Says which trailers have come, and answers with such as are between an application and its gate.
+async fn says_trailers<B: Body>(
+    request: Request<B>,
+) -> Result<Response<StreamBody<support::Pieces>>, Infallible> {
+    let sent = request.into_body().collect().await.ok().unwrap();
+    let mut heard: Vec<_> = sent.trailers().unwrap().keys().map(HeaderName::as_str).collect();
+    heard.sort_unstable();
+    let names = ["x-sum", "suimon-paused", "suimon_session"];
+    let pieces = pieces([data(b"hello"), Ok(Frame::trailers(trailers(&names)))]);
+    let answer = Response::builder().header("trailer", names.join(",")).header("x-heard", heard.join(","));
+    Ok(answer.body(StreamBody::new(pieces)).unwrap())
+}
+
+fn trailers(names: &[&'static str]) -> HeaderMap {
+    names.iter().map(|name| (HeaderName::from_static(name), HeaderValue::from_static("1"))).collect()
+}
+
+#[tokio::test]
+async fn what_is_between_a_service_and_its_gate_passes_in_no_trailers() {
+    for version in [Version::Http1, Version::Http2] {
+        let gate = gate(ONE_SLOT);
+        let io = serve_by(gate.layer.layer(service_fn(says_trailers)), version);
+        let names = ["x-sum", "suimon-pause", "suimon_held", "x-forwarded-for"];
+        let sent = pieces([data(b"hi"), Ok(Frame::trailers(trailers(&names)))]);
+        let request = Request::post("http://shop/one").header("host", "shop").header("te", "trailers");
+        let request = request.header("trailer", names.join(",")).body(StreamBody::new(sent)).unwrap();
+        let answer = send(io, version, request).await;
+        assert_eq!(answer.headers()["x-heard"], "x-sum", "{version:?}");
+        let told = answer.into_body().collect().await.unwrap();
+        let told: Vec<_> = told.trailers().unwrap().keys().map(HeaderName::as_str).collect();
+        assert_eq!(told, ["x-sum"], "{version:?}");
     }
 }
 

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
-use suimon_tower::{Client, Gate, GatedBody};
+use suimon_tower::{Client, Gate, GatedBody, RequestBody};
 use support::{ONE_SLOT, gate, until, works};
 use tokio::sync::Semaphore;
 use tower::{Layer, Service, ServiceExt, service_fn};
@@ -46,7 +46,7 @@ fn get(path: &str) -> Request<()> {
     request
 }
 
-async fn hello(_: Request<()>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn hello(_: Request<RequestBody<()>>) -> Result<Response<Full<Bytes>>, Infallible> {
     Ok(Response::new(Full::new(Bytes::from_static(b"hello"))))
 }
 
@@ -60,7 +60,7 @@ async fn an_answer_comes_through_as_it_is_and_holds_its_slot_until_the_service_i
 
     let (more, worked) = works();
     let worked = Arc::new(Mutex::new(Some(worked)));
-    let service = gate.layer.layer(service_fn(move |_: Request<()>| {
+    let service = gate.layer.layer(service_fn(move |_| {
         let worked = worked.lock().unwrap().take().expect("it is asked once");
         async move { Ok::<_, Infallible>(Response::new(StreamBody::new(worked))) }
     }));
@@ -78,7 +78,7 @@ async fn an_answer_comes_through_as_it_is_and_holds_its_slot_until_the_service_i
 #[tokio::test]
 async fn a_service_is_told_how_much_to_pause_and_what_it_has_paused_is_no_work() {
     let gate = gate(PAUSES);
-    let work = gate.layer.layer(service_fn(|request: Request<()>| async move {
+    let work = gate.layer.layer(service_fn(|request: Request<RequestBody<()>>| async move {
         let told = request.headers().get("suimon-pause").cloned();
         tokio::time::sleep(Duration::from_millis(300)).await;
         let answer = Response::builder().header("suimon-paused", "0.2");
@@ -99,8 +99,7 @@ async fn a_service_is_told_how_much_to_pause_and_what_it_has_paused_is_no_work()
 #[tokio::test]
 async fn who_leaves_leaves_nothing_behind_wherever_it_is() {
     let gate = gate(ONE_SLOT);
-    let held =
-        gate.layer.layer(service_fn(|_: Request<()>| pending::<Result<Response<Full<Bytes>>, Infallible>>()));
+    let held = gate.layer.layer(service_fn(|_| pending::<Result<Response<Full<Bytes>>, Infallible>>()));
     let inside = tokio::spawn(held.clone().oneshot(get("/one")));
     until("one is in", || gate.in_flight() == 1).await;
     let waits = tokio::spawn(held.oneshot(get("/one")));
@@ -109,9 +108,8 @@ async fn who_leaves_leaves_nothing_behind_wherever_it_is() {
     inside.abort();
     until("nobody is there", || gate.in_flight() + gate.observer.view().gate.waiting == 0).await;
     // And with an answer whose rest is still to be made.
-    let works = service_fn(|_: Request<()>| async {
-        Ok::<_, Infallible>(Response::new(StreamBody::new(futures_stream())))
-    });
+    let works =
+        service_fn(|_| async { Ok::<_, Infallible>(Response::new(StreamBody::new(futures_stream()))) });
     let answer = gate.layer.layer(works).oneshot(get("/one")).await.unwrap();
     assert_eq!(gate.in_flight(), 1);
     drop(answer);
@@ -121,7 +119,7 @@ async fn who_leaves_leaves_nothing_behind_wherever_it_is() {
 #[tokio::test]
 async fn a_stream_gives_its_slot_back_with_its_head() {
     let gate = gate(ONE_SLOT);
-    let service = gate.layer.layer(service_fn(|_: Request<()>| async {
+    let service = gate.layer.layer(service_fn(|_| async {
         let frames = futures_stream();
         let answer = Response::builder().header("content-type", "text/event-stream");
         Ok::<_, Infallible>(answer.body(StreamBody::new(frames)).unwrap())
@@ -137,7 +135,7 @@ async fn a_slot_is_held_while_the_service_works_and_not_for_ever() {
     let gate = gate(ONE_SLOT);
     let (more, worked) = works();
     let worked = Arc::new(Mutex::new(Some(worked)));
-    let service = gate.layer.layer(service_fn(move |_: Request<()>| {
+    let service = gate.layer.layer(service_fn(move |_| {
         let worked = worked.lock().unwrap().take().expect("it is asked once");
         async move { Ok::<_, Infallible>(Response::new(StreamBody::new(worked))) }
     }));
@@ -169,9 +167,9 @@ fn futures_stream() -> impl futures_core::Stream<Item = Result<Frame<Bytes>, Inf
 #[tokio::test]
 async fn errors_are_passed_on_and_count() {
     let gate = gate(ONE_SLOT);
-    let fails = service_fn(|_: Request<()>| async { Err::<Response<Full<Bytes>>, _>("broken") });
+    let fails = service_fn(|_| async { Err::<Response<Full<Bytes>>, _>("broken") });
     assert_eq!(gate.layer.layer(fails).oneshot(get("/one")).await.unwrap_err(), "broken");
-    let breaks = service_fn(|_: Request<()>| async {
+    let breaks = service_fn(|_| async {
         struct Breaks;
         impl Body for Breaks {
             type Data = Bytes;
@@ -193,12 +191,10 @@ async fn errors_are_passed_on_and_count() {
 #[tokio::test]
 async fn a_panic_is_a_failure_and_no_client_that_has_left() {
     let gate = gate(ONE_SLOT);
-    let panics = service_fn(async |_: Request<()>| -> Result<Response<Full<Bytes>>, Infallible> {
-        panic!("a test's")
-    });
+    let panics = service_fn(async |_| -> Result<Response<Full<Bytes>>, Infallible> { panic!("a test's") });
     let asked = tokio::spawn(gate.layer.layer(panics).oneshot(get("/one")));
     assert!(asked.await.unwrap_err().is_panic());
-    let breaks = service_fn(async |_: Request<()>| {
+    let breaks = service_fn(async |_| {
         struct Panics;
         impl Body for Panics {
             type Data = Bytes;
@@ -233,7 +229,7 @@ impl Clone for OnePlace {
     }
 }
 
-impl Service<Request<()>> for OnePlace {
+impl Service<Request<RequestBody<()>>> for OnePlace {
     type Response = Response<Full<Bytes>>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
@@ -250,7 +246,7 @@ impl Service<Request<()>> for OnePlace {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<()>) -> Self::Future {
+    fn call(&mut self, request: Request<RequestBody<()>>) -> Self::Future {
         let place = self.held.take().expect("asked before");
         Box::pin(async move {
             let answer = hello(request).await;
@@ -266,9 +262,8 @@ async fn nobody_who_waits_holds_a_place_of_the_service() {
     let asked = Arc::new(AtomicUsize::new(0));
     let inner = OnePlace { places: Arc::new(Semaphore::new(1)), held: None, asked: Arc::clone(&asked) };
     let service = gate.layer.layer(inner.clone());
-    let holds = service_fn(|_: Request<()>| async {
-        Ok::<_, Infallible>(Response::new(StreamBody::new(futures_stream())))
-    });
+    let holds =
+        service_fn(|_| async { Ok::<_, Infallible>(Response::new(StreamBody::new(futures_stream()))) });
     let first = gate.layer.layer(holds).oneshot(get("/one")).await.unwrap();
     let waits = tokio::spawn(service.oneshot(get("/one")));
     until("one waits", || gate.observer.view().gate.waiting == 1).await;
@@ -325,6 +320,18 @@ async fn a_server_of_any_kind_says_which_client_it_is() {
     assert_eq!(ask(1).await, StatusCode::OK);
     assert_eq!(ask(2).await, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(ask(1).await, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_service_of_one_kind_of_body_gets_it_taken_out() {
+    let gate = gate(ONE_SLOT);
+    let echo = service_fn(async |request: Request<Full<Bytes>>| {
+        Ok::<_, Infallible>(Response::new(request.into_body()))
+    });
+    let takes = echo.map_request(|request: Request<RequestBody<_>>| request.map(RequestBody::into_inner));
+    let request = get("/one").map(|()| Full::new(Bytes::from_static(b"hi")));
+    let answer = gate.layer.layer(takes).oneshot(request).await.unwrap();
+    assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "hi");
 }
 
 #[tokio::test]

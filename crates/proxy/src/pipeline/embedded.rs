@@ -206,6 +206,16 @@ impl Admitted {
         waiting.into_iter().chain(held).chain(signals::pause(self.pause_ratio)).chain(id)
     }
 
+    /// Removes from the trailers of a request what only a gateway or a proxy may say: both say it in the head.
+    pub fn strip_request_trailers(trailers: &mut HeaderMap) {
+        headers::drop_claims(trailers, false);
+    }
+
+    /// Removes from the trailers of an answer what only a gateway hears. It comes too late to be heeded.
+    pub fn strip_trailers(trailers: &mut HeaderMap) {
+        headers::take_signals(trailers);
+    }
+
     /// Returns what the request is called in logs.
     pub fn request_id(&self) -> &HeaderValue {
         self.context.error_format.request_id()
