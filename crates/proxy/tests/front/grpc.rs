@@ -155,6 +155,9 @@ async fn answer(calls: Arc<Calls>, request: Request<Incoming>) -> Result<Respons
             let sent = body.collect().await.unwrap();
             let sum = sent.trailers().and_then(|trailers| trailers.get("x-sum")).cloned();
             response.headers_mut().extend(sum.map(|sum| (HeaderName::from_static("x-sent"), sum)));
+            let heard: Vec<_> =
+                sent.trailers().into_iter().flat_map(HeaderMap::keys).map(HeaderName::as_str).collect();
+            response.headers_mut().insert("x-heard", heard.join(",").parse().unwrap());
             let te = head.headers.get("te").cloned();
             response.headers_mut().extend(te.map(|te| (HeaderName::from_static("x-te"), te)));
             let _ = sender.send(Frame::data(sent.to_bytes()));
@@ -162,6 +165,8 @@ async fn answer(calls: Arc<Calls>, request: Request<Incoming>) -> Result<Respons
                 ("x-sum", "42"),
                 ("grpc-status", "0"),
                 ("suimon-session", "ends"),
+                ("suimon-paused", "1"),
+                ("suimon_paused", "1"),
                 ("set-cookie", "JSESSIONID=1"),
                 ("content-length", "7"),
                 ("content-encoding", "gzip"),
@@ -235,11 +240,14 @@ async fn trailers_pass_both_ways_over_http2() {
     let mut client = client(gateway.plain).await;
     let (sender, request) = call("/call");
     sender.send(data("hello")).unwrap();
-    sender.send(trailers(&[("x-sum", "41"), ("suimon-session", "1")])).unwrap();
+    let forged =
+        ["suimon-session", "suimon-pause", "suimon_pause", "x-forwarded-for"].map(|name| (name, "1"));
+    sender.send(trailers(&[&[("x-sum", "41")], &forged[..]].concat())).unwrap();
     drop(sender);
     let (status, headers, body, trailers) = whole(soon(client.send_request(request)).await.unwrap()).await;
     assert_eq!((status, &body[..]), (200, &b"hello"[..]));
     assert_eq!(headers["x-sent"], "41", "the trailers of the request have reached the application");
+    assert_eq!(headers["x-heard"], "x-sum", "but not what only a gateway may say");
     let trailers = trailers.expect("the application's trailers");
     assert_eq!(
         (&trailers["x-sum"], &trailers["grpc-status"]),

@@ -1,9 +1,12 @@
 //! Pauses inside requests: what the application is told, and what it says of them.
 
-use crate::support::{Answer, App, Gateway, app, asked_until, gateway, get, params};
+use crate::support::{Answer, App, Gateway, app, asked_until, gateway, get, params, raw, read_until};
+use std::net::SocketAddr;
 use std::time::Duration;
 use suimon_gate::{DegradationMode, PausePlace, RouteMode, ServiceView, ServiceWish};
 use suimon_params::{DeclaredRoute, DeclaredService, RoutePattern, Services};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 
 /// Returns a gateway with one service of these routes, with two seconds of pause for each of work.
 fn with_pauses(app: &App, pauses: PausePlace) -> Gateway {
@@ -61,6 +64,33 @@ async fn what_the_application_has_paused_is_no_work_and_no_word_for_clients() {
     assert!((0.1..0.2).contains(&took), "it took 0.3 s, and paused for 0.2 of them: {took}");
     let answer = work(&gateway).await;
     assert_eq!((answer.status, answer.header("suimon-paused")), (200, ""));
+}
+
+/// An application that says everything it may say to a gateway in an interim response and in trailers.
+async fn says_it_beside_the_head() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        read_until(&mut stream, "\r\n\r\n").await;
+        let interim = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\nSuimon-Paused: 0.1\r\n\r\n";
+        let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: x-sum, suimon-paused\r\n\r\n";
+        let rest = "2\r\nhi\r\n0\r\nx-sum: 42\r\nSuimon-Paused: 0.1\r\nsuimon_session: end\r\n\r\n";
+        stream.write_all(format!("{interim}{head}{rest}").as_bytes()).await.unwrap();
+        // It stays open until the gateway has read all.
+        let _ = stream.read(&mut [0]).await;
+    });
+    address
+}
+
+#[tokio::test]
+async fn no_word_for_the_gateway_passes_beside_the_head() {
+    let gateway = gateway(params(says_it_beside_the_head().await));
+    let asked = "GET /page HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nConnection: close\r\n\r\n";
+    let answer = raw(gateway.plain, asked.as_bytes()).await.to_ascii_lowercase();
+    assert!(answer.starts_with("http/1.1 200 ok\r\n"), "the interim response is dropped: {answer}");
+    assert!(answer.contains("\r\nx-sum: 42\r\n"), "trailers pass: {answer}");
+    assert!(!answer.contains("\nsuimon"), "but not these: {answer}");
 }
 
 #[tokio::test]
