@@ -5,7 +5,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response, Uri, Version, request};
 use std::mem::MaybeUninit;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 /// Tells the application what the request is called.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -14,6 +14,9 @@ pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id"
 const HEAD_BYTES_MAX: usize = 64 << 10;
 /// Lines of a head, and of what is told of an answer.
 const HEADERS_MAX: usize = 256;
+
+/// The address of clients of whom none is known. To limits by network they are one.
+const UNKNOWN: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// Returns the head of a request.
 pub(crate) fn request(head: &[u8]) -> Result<request::Parts, Fault> {
@@ -77,12 +80,21 @@ fn map(headers: &[httparse::Header<'_>], whole: &Bytes, what: &'static str) -> R
     Ok(map)
 }
 
-/// Returns an address as people write it.
-pub(crate) fn address(text: &[u8]) -> Result<IpAddr, Fault> {
-    let text = str::from_utf8(text).ok();
+/// Returns an address as people and proxies write it: in brackets or not, with a port or without. What is none
+/// stands for all clients that nobody knows.
+pub(crate) fn address(text: &[u8]) -> IpAddr {
+    let text = str::from_utf8(text).unwrap_or_default();
+    let bare = match text.strip_prefix('[') {
+        Some(rest) => rest.split_once(']').map_or("", |(address, _port)| address),
+        // Only IPv6 has more than one colon.
+        None => match text.split_once(':') {
+            Some((address, port)) if !port.contains(':') => address,
+            _ => text,
+        },
+    };
     // What follows the sign names a network card of ours.
-    let address = text.map(|text| text.split_once('%').map_or(text, |(address, _)| address));
-    address.and_then(|address| address.parse().ok()).ok_or(Fault::invalid("address: not one of IPv4 or IPv6"))
+    let bare = bare.split_once('%').map_or(bare, |(address, _)| address);
+    bare.parse().unwrap_or(UNKNOWN)
 }
 
 /// Returns an answer as it is sent. Without its body, if the request was `HEAD`.

@@ -117,7 +117,7 @@ impl Server {
         number: &mut u64,
         out: &mut Out<'_>,
     ) -> Result<Code, Fault> {
-        let (head, address) = (head::request(head)?, head::address(address)?);
+        let (head, address) = (head::request(head)?, head::address(address));
         let to_head = head.method == Method::HEAD;
         *number = self.number.fetch_add(1, Relaxed);
         if self.requests.is_full(*number) {

@@ -108,8 +108,9 @@ unsafe fn with(
 /// Takes in a request, before it is worked on.
 ///
 /// `head`: its head as HTTP/1.1 has it, "GET /a?b=1 HTTP/1.1\r\nhost: shop\r\n...\r\n\r\n", up to 64 KiB and 256
-/// lines, whichever protocol it came by. `address`: the client's, "192.0.2.7" or "2001:db8::1". `is_tls`: not 0 if
-/// it came by TLS. `request` gets a number for the calls below.
+/// lines, whichever protocol it came by. `address`: the client's, "192.0.2.7" or "2001:db8::1", in brackets and with
+/// a port where proxies write it so; what is none of these is an unknown client, and all unknown ones are taken for
+/// one network. `is_tls`: not 0 if it came by TLS. `request` gets a number for the calls below.
 ///
 /// SUIMON_OK: it is let in now; the buffer has lines "name: value\r\n" for the application (x-request-id, and
 /// where somebody waits, it waited itself, or it is to pause inside, suimon-waiting, suimon-held and suimon-pause).

@@ -49,11 +49,26 @@ fn lines_are_read_and_what_is_none_is_refused() {
 
 #[test]
 fn addresses_are_read_as_application_servers_write_them() {
-    assert_eq!(address(b"192.0.2.7").unwrap().to_string(), "192.0.2.7");
-    assert_eq!(address(b"0:0:0:0:0:0:0:1").unwrap().to_string(), "::1");
-    assert_eq!(address(b"fe80::1%eth0").unwrap().to_string(), "fe80::1");
-    for text in [&b""[..], b"localhost", b"\xff", b"192.0.2.7:80"] {
-        assert_eq!(wrong(address(text)), "address: not one of IPv4 or IPv6");
+    for (text, read) in [
+        ("192.0.2.7", "192.0.2.7"),
+        ("192.0.2.7:5678", "192.0.2.7"),
+        ("0:0:0:0:0:0:0:1", "::1"),
+        ("2001:db8::1", "2001:db8::1"),
+        ("[2001:db8::1]", "2001:db8::1"),
+        ("[2001:db8::1]:443", "2001:db8::1"),
+        ("fe80::1%eth0", "fe80::1"),
+        ("[fe80::1%eth0]:443", "fe80::1"),
+    ] {
+        assert_eq!(address(text.as_bytes()).to_string(), read, "{text}");
+    }
+}
+
+#[test]
+fn what_is_no_address_stands_for_clients_that_nobody_knows() {
+    for text in
+        [&b""[..], b"unknown", b"\xff", b"192.0.2", b"192.0.2.7:http:80", b"[]:80", b"[192.0.2.7", b":80"]
+    {
+        assert_eq!(address(text).to_string(), "0.0.0.0", "{text:?}");
     }
 }
 
