@@ -32,8 +32,10 @@ class ReplayTest {
     void recordings_have_the_hashes_that_rust_and_c_find(Path home, @TempDir Path folder) throws Exception {
         compile(folder, "17", "java");
         Path functions = folder.resolve("calls.so");
-        said("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared",
-                "-I" + home.resolve("include"), "-I" + home.resolve("include/linux"),
+        // A home may be one that runs programs and builds none.
+        Path headers = Path.of(System.getProperty("java.home"), "include");
+        said(System.getProperty("suimon.compiler"), "-std=c11", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared",
+                "-I" + headers, "-I" + headers.resolve("linux"),
                 "-o", functions.toString(), SOURCES.resolve("native/calls.c").toString(), "-ldl");
         holds(home, folder, List.of("JniCalls", LIBRARY, functions.toString()));
         if (Tomcat.hasForeignFunctions(home)) {

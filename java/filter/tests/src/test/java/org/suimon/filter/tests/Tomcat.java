@@ -31,7 +31,7 @@ import javax.management.remote.JMXServiceURL;
 
 /** A Tomcat as it comes in its zip, in a process and a base folder of its own, at a port that is free. */
 final class Tomcat implements AutoCloseable {
-    static final Duration PATIENCE = Duration.ofSeconds(60);
+    static final Duration PATIENCE = Duration.ofSeconds(Long.getLong("suimon.patience", 60));
     private static final Pattern PORT = Pattern.compile("ProtocolHandler \\[\"http-nio-127\\.0\\.0\\.1-auto-\\d+-(\\d+)\"\\]");
     private static final Pattern ADMIN = Pattern.compile("suimon: (http://[0-9.]+:\\d+/) shows");
 
