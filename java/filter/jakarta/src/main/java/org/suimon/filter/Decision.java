@@ -1,5 +1,9 @@
 package org.suimon.filter;
 
+import java.nio.charset.StandardCharsets;
+import java.util.LinkedHashMap;
+import java.util.Map;
+
 /**
  * What became of a request at the gate.
  *
@@ -9,4 +13,18 @@ package org.suimon.filter;
 record Decision(boolean isAdmitted, byte[] bytes) {
     /** The server is closing, and says nothing any more. */
     static final Decision CLOSED = new Decision(false, null);
+
+    /** Returns what the application is told of the request, by name of header; nothing of one that may not be worked on. */
+    Map<String, String> told() {
+        Map<String, String> told = new LinkedHashMap<>();
+        String lines = isAdmitted ? new String(bytes, StandardCharsets.ISO_8859_1) : "";
+        int end;
+        for (int begin = 0; (end = lines.indexOf('\n', begin)) > 0; begin = end + 1) {
+            int colon = lines.indexOf(':', begin);
+            if (colon > begin && colon < end) {
+                told.put(lines.substring(begin, colon), lines.substring(colon + 1, end).strip());
+            }
+        }
+        return told;
+    }
 }

@@ -2,6 +2,7 @@ package org.suimon.filter;
 
 import jakarta.servlet.AsyncContext;
 import jakarta.servlet.ServletRequest;
+import jakarta.servlet.ServletRequestWrapper;
 import jakarta.servlet.ServletResponse;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletRequestWrapper;
@@ -9,7 +10,6 @@ import jakarta.servlet.http.HttpSession;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Enumeration;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
@@ -24,11 +24,11 @@ final class GuardedRequest extends HttpServletRequestWrapper {
     private final Map<String, String> told;
     private GuardedResponse response;
 
-    GuardedRequest(HttpServletRequest arrived, Permit permit, String told) {
+    GuardedRequest(HttpServletRequest arrived, Permit permit) {
         super(arrived);
         this.arrived = arrived;
         this.permit = permit;
-        this.told = parse(told);
+        told = permit.told();
     }
 
     private GuardedRequest(GuardedRequest same) {
@@ -39,21 +39,19 @@ final class GuardedRequest extends HttpServletRequestWrapper {
         response = same.response;
     }
 
+    /** Returns the guard of a permit's that stands somewhere within a request, else null. */
+    static GuardedRequest within(ServletRequest request, Permit permit) {
+        for (ServletRequest at = request; at instanceof ServletRequestWrapper outer; at = outer.getRequest()) {
+            if (outer instanceof GuardedRequest guarded && guarded.permit == permit) {
+                return guarded;
+            }
+        }
+        return null;
+    }
+
     /** Takes note of the response that belongs to this request. */
     void answeredBy(GuardedResponse response) {
         this.response = response;
-    }
-
-    private static Map<String, String> parse(String lines) {
-        Map<String, String> told = new LinkedHashMap<>();
-        int end;
-        for (int begin = 0; (end = lines.indexOf('\n', begin)) > 0; begin = end + 1) {
-            int colon = lines.indexOf(':', begin);
-            if (colon > begin && colon < end) {
-                told.put(lines.substring(begin, colon), lines.substring(colon + 1, end).strip());
-            }
-        }
-        return told;
     }
 
     /** Returns whether the application has had a session of this request that is there no more. */

@@ -1,6 +1,8 @@
 package org.suimon.filter;
 
 import jakarta.servlet.ServletOutputStream;
+import jakarta.servlet.ServletResponse;
+import jakarta.servlet.ServletResponseWrapper;
 import jakarta.servlet.http.HttpServletResponse;
 import jakarta.servlet.http.HttpServletResponseWrapper;
 import java.io.IOException;
@@ -9,23 +11,16 @@ import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
 import java.util.Collection;
-import java.util.Iterator;
 import java.util.LinkedHashSet;
 import java.util.List;
-import java.util.Locale;
 import java.util.function.IntSupplier;
 
 /**
  * The response of a request that has been let in. It notices when the head is about to go out, tells it to the
  * gate, and changes in it what the gate says.
- *
- * <p>Headers that the gate may take out are kept here until then, as responses have no way to do that.
  */
 final class GuardedResponse extends HttpServletResponseWrapper {
-    private static final String SIGNALS = "suimon-";
-    private static final List<String> KEPT = List.of("cdn-cache-control", "surrogate-control");
     private static final List<String> TOLD = List.of("Set-Cookie", "Cache-Control");
     /** They hold a slot until their head alone, as at a gateway. */
     private static final List<String> STREAMS =
@@ -38,13 +33,12 @@ final class GuardedResponse extends HttpServletResponseWrapper {
     private final GuardedRequest request;
     private final Permit permit;
     private final String sessionCookie;
-    private final List<Header> kept = new ArrayList<>();
+    /** Of the request: whatever stands around the response, its answer is one. */
+    private final KeptHeaders kept;
     private long written;
     private long contentLength = -1;
     private GuardedStream stream;
     private GuardedWriter writer;
-
-    private record Header(String name, String value) {}
 
     GuardedResponse(HttpServletResponse arrived, GuardedRequest request, Permit permit, String sessionCookie) {
         super(arrived);
@@ -52,6 +46,17 @@ final class GuardedResponse extends HttpServletResponseWrapper {
         this.request = request;
         this.permit = permit;
         this.sessionCookie = sessionCookie;
+        kept = permit.kept();
+    }
+
+    /** Returns the guard of a permit's that stands somewhere within a response, else null. */
+    static GuardedResponse within(ServletResponse response, Permit permit) {
+        for (ServletResponse at = response; at instanceof ServletResponseWrapper outer; at = outer.getResponse()) {
+            if (outer instanceof GuardedResponse guarded && guarded.permit == permit) {
+                return guarded;
+            }
+        }
+        return null;
     }
 
     private static MethodHandle redirect() {
@@ -63,21 +68,17 @@ final class GuardedResponse extends HttpServletResponseWrapper {
         }
     }
 
-    GuardedRequest request() {
-        return request;
-    }
-
     /** Tells the head to the gate, with this status, unless that is done. After it the head may go out. */
     void conclude(int status) {
         if (permit.isAnswered()) {
-            release(HeaderChanges.NONE);
+            kept.release(HeaderChanges.NONE, arrived::addHeader);
             return;
         }
         HeaderChanges changes = permit.answer(status, lines());
         if (changes == null) {
             return;
         }
-        release(changes);
+        kept.release(changes, arrived::addHeader);
         for (HeaderChanges.Change change : changes.changes()) {
             switch (change.deed()) {
                 case ADD -> arrived.addHeader(change.name(), change.value());
@@ -120,7 +121,7 @@ final class GuardedResponse extends HttpServletResponseWrapper {
             arrived.getHeaders(name).forEach(value -> line(lines, name, value));
         }
         line(lines, "Content-Type", arrived.getContentType());
-        kept.forEach(header -> line(lines, header.name(), header.value()));
+        kept.forEach((name, value) -> line(lines, name, value));
         try {
             if (request.hasLostSession()) {
                 line(lines, "Suimon-Session", "end");
@@ -139,17 +140,6 @@ final class GuardedResponse extends HttpServletResponseWrapper {
     private static void line(StringBuilder lines, String name, String value) {
         if (value != null) {
             lines.append(name).append(": ").append(value.replace('\r', ' ').replace('\n', ' ')).append("\r\n");
-        }
-    }
-
-    /** Lets go of what was kept, but for what is said to the gate or taken out by it. */
-    private void release(HeaderChanges changes) {
-        for (Iterator<Header> headers = kept.iterator(); headers.hasNext(); ) {
-            Header header = headers.next();
-            headers.remove();
-            if (!isSignal(header.name()) && !changes.removes(header.name())) {
-                arrived.addHeader(header.name(), header.value());
-            }
         }
     }
 
@@ -258,8 +248,8 @@ final class GuardedResponse extends HttpServletResponseWrapper {
 
     @Override
     public void setHeader(String name, String value) {
-        if (isKept(name)) {
-            kept.removeIf(header -> header.name().equalsIgnoreCase(name));
+        if (KeptHeaders.isKept(name)) {
+            kept.remove(name);
             keep(name, value);
         } else {
             super.setHeader(name, value);
@@ -268,7 +258,7 @@ final class GuardedResponse extends HttpServletResponseWrapper {
 
     @Override
     public void addHeader(String name, String value) {
-        if (isKept(name)) {
+        if (KeptHeaders.isKept(name)) {
             keep(name, value);
         } else {
             super.addHeader(name, value);
@@ -280,42 +270,26 @@ final class GuardedResponse extends HttpServletResponseWrapper {
             return;
         }
         if (!permit.isAnswered()) {
-            kept.add(new Header(name, value));
-        } else if (!isSignal(name)) {
+            kept.add(name, value);
+        } else if (!KeptHeaders.isSignal(name)) {
             super.addHeader(name, value);
         }
     }
 
-    private static boolean isKept(String name) {
-        if (name == null) {
-            return false;
-        }
-        for (String kept : KEPT) {
-            if (kept.equalsIgnoreCase(name)) {
-                return true;
-            }
-        }
-        return isSignal(name);
-    }
-
-    private static boolean isSignal(String name) {
-        return name.regionMatches(true, 0, SIGNALS, 0, SIGNALS.length());
-    }
-
     @Override
     public boolean containsHeader(String name) {
-        return !of(name).isEmpty() || super.containsHeader(name);
+        return !kept.of(name).isEmpty() || super.containsHeader(name);
     }
 
     @Override
     public String getHeader(String name) {
-        List<String> own = of(name);
+        List<String> own = kept.of(name);
         return own.isEmpty() ? super.getHeader(name) : own.get(0);
     }
 
     @Override
     public Collection<String> getHeaders(String name) {
-        List<String> own = of(name);
+        List<String> own = kept.of(name);
         return own.isEmpty() ? super.getHeaders(name) : own;
     }
 
@@ -325,14 +299,7 @@ final class GuardedResponse extends HttpServletResponseWrapper {
             return super.getHeaderNames();
         }
         LinkedHashSet<String> names = new LinkedHashSet<>(super.getHeaderNames());
-        kept.forEach(header -> names.add(header.name().toLowerCase(Locale.ROOT)));
+        kept.addNamesTo(names);
         return names;
-    }
-
-    private List<String> of(String name) {
-        if (kept.isEmpty()) {
-            return List.of();
-        }
-        return kept.stream().filter(header -> header.name().equalsIgnoreCase(name)).map(Header::value).toList();
     }
 }

@@ -6,6 +6,7 @@ import jakarta.servlet.http.HttpSession;
 import java.lang.ref.ReferenceQueue;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
 
@@ -22,6 +23,8 @@ final class Permit {
     private final AtomicBoolean isAnswered = new AtomicBoolean();
     private final AtomicBoolean hasLeft = new AtomicBoolean();
     private final AtomicBoolean isOver = new AtomicBoolean();
+    /** Of its answer, through whatever response the application writes it. */
+    private final KeptHeaders kept = new KeptHeaders();
     /** Once it is there, the request waits no longer. */
     private Decision decision;
     /** Waits in the place of a thread. */
@@ -141,6 +144,16 @@ final class Permit {
     /** Returns whether the request still waits to be decided about. */
     synchronized boolean isWaiting() {
         return decision == null;
+    }
+
+    /** Returns what the application is told of the request, by name of header. */
+    synchronized Map<String, String> told() {
+        return decision == null ? Map.of() : decision.told();
+    }
+
+    /** Returns the headers of the answer that are kept until its head goes out. */
+    KeptHeaders kept() {
+        return kept;
     }
 
     /** Returns the parked request, if it waits in the place of a thread. */

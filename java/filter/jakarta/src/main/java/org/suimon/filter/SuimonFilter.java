@@ -12,7 +12,6 @@ import jakarta.servlet.ServletResponse;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BooleanSupplier;
 
@@ -118,27 +117,13 @@ public final class SuimonFilter implements Filter {
         Decision decision = permit.takeResumed();
         if (decision != null) {
             decided(permit, decision, request, response, chain);
-        } else if (permit.isWaiting()) {
-            // Its container has ended it: this is an error page.
-            chain.doFilter(request, response);
-        } else {
-            GuardedResponse guarded = guarded(permit, request, response, "");
-            call(permit, request instanceof GuardedRequest ? request : guarded.request(), guarded, chain);
-            if (!request.isAsyncStarted()) {
-                guarded.conclude(guarded.getStatus());
-            }
+            return;
         }
-    }
-
-    private GuardedResponse guarded(
-            Permit permit, HttpServletRequest request, HttpServletResponse response, String told) {
-        if (response instanceof GuardedResponse already) {
-            return already;
+        // One that still waits was ended by its container: this is its error page, and the gate hears nothing of it.
+        GuardedResponse guarded = call(permit, request, response, chain);
+        if (!request.isAsyncStarted()) {
+            guarded.conclude(guarded.getStatus());
         }
-        GuardedRequest guarded = new GuardedRequest(request, permit, told);
-        GuardedResponse answer = new GuardedResponse(response, guarded, permit, sessionCookie);
-        guarded.answeredBy(answer);
-        return answer;
     }
 
     /** Lets a request wait without a thread, where that can be done. */
@@ -170,7 +155,7 @@ public final class SuimonFilter implements Filter {
             Permit permit, Decision decision, HttpServletRequest request, HttpServletResponse response, FilterChain chain)
             throws IOException, ServletException {
         if (decision.isAdmitted()) {
-            work(permit, new String(decision.bytes(), StandardCharsets.ISO_8859_1), request, response, chain);
+            work(permit, request, response, chain);
             return;
         }
         if (permit != null) {
@@ -184,11 +169,9 @@ public final class SuimonFilter implements Filter {
     }
 
     /** Lets the application work on a request, and ends its permit unless the application goes on elsewhere. */
-    private void work(
-            Permit permit, String told, HttpServletRequest request, HttpServletResponse response, FilterChain chain)
+    private void work(Permit permit, HttpServletRequest request, HttpServletResponse response, FilterChain chain)
             throws IOException, ServletException {
-        GuardedResponse guarded = guarded(permit, request, response, told);
-        call(permit, guarded.request(), guarded, chain);
+        GuardedResponse guarded = call(permit, request, response, chain);
         if (!permit.isAsynchronous() || !request.isAsyncStarted()) {
             try {
                 guarded.conclude(guarded.getStatus());
@@ -198,12 +181,32 @@ public final class SuimonFilter implements Filter {
         }
     }
 
-    /** Calls the application. If it throws, the permit ends: containers do not always tell the end of what fails here. */
-    private static void call(Permit permit, HttpServletRequest request, GuardedResponse guarded, FilterChain chain)
+    /**
+     * Calls the application, and returns the guard of its answer. If it throws, the permit ends: containers do not
+     * always tell the end of what fails here.
+     *
+     * <p>Of each permit one guard stands around the request and one around the response. What the application has laid
+     * around them, and dispatches, is its own and stays there.
+     */
+    private GuardedResponse call(
+            Permit permit, HttpServletRequest request, HttpServletResponse response, FilterChain chain)
             throws IOException, ServletException {
+        GuardedRequest around = GuardedRequest.within(request, permit);
+        GuardedResponse guarded = GuardedResponse.within(response, permit);
+        HttpServletRequest asked = request;
+        HttpServletResponse answer = response;
+        if (around == null) {
+            around = new GuardedRequest(request, permit);
+            asked = around;
+        }
+        if (guarded == null) {
+            guarded = new GuardedResponse(response, around, permit, sessionCookie);
+            answer = guarded;
+        }
+        around.answeredBy(guarded);
         boolean hasReturned = false;
         try {
-            chain.doFilter(request, guarded);
+            chain.doFilter(asked, answer);
             hasReturned = true;
         } catch (IOException failure) {
             if (failure.getClass().getName().equals(CLIENT_GONE)) {
@@ -215,6 +218,7 @@ public final class SuimonFilter implements Filter {
                 fail(permit, guarded);
             }
         }
+        return guarded;
     }
 
     private static void fail(Permit permit, GuardedResponse guarded) {

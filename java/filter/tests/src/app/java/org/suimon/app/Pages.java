@@ -36,6 +36,14 @@ public class Pages extends HttpServlet {
             case "/ok" -> say(response, "ok");
             case "/seen" -> say(response, request.getDispatcherType() + " waiting=" + request.getHeader("suimon-waiting")
                     + " held=" + request.getHeader("Suimon-Held") + " pause=" + request.getHeader("Suimon-Pause") + " witness=" + request.getAttribute("witness"));
+            case "/header" -> say(response, request.getDispatcherType() + " " + request.getHeader(request.getParameter("name")));
+            case "/wrap/dispatch" -> {
+                if (request.getParameter("session") != null) {
+                    response.setHeader("Suimon-Session", request.getParameter("session"));
+                }
+                String page = "/pages/header?name=" + request.getParameter("name");
+                later(request.startAsync(request, response), 1, context -> context.dispatch(page));
+            }
             case "/slow" -> {
                 sleep(number(request, "ms"));
                 say(response, "slow");

@@ -4,7 +4,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/** A web.xml that declares the filter. */
+/** A web.xml: one that declares the filter, or one of the application's own. */
 final class Declared {
     private Declared() {}
 
@@ -15,11 +15,7 @@ final class Declared {
                     .append(parameters[at + 1].replace("&", "&amp;").replace("<", "&lt;"))
                     .append("</param-value></init-param>\n");
         }
-        String head = kind.isJavax()
-                ? "<web-app xmlns=\"http://xmlns.jcp.org/xml/ns/javaee\" version=\"4.0\">"
-                : "<web-app xmlns=\"https://jakarta.ee/xml/ns/jakartaee\" version=\"6.0\">";
-        Files.writeString(app.resolve("WEB-INF/web.xml"), """
-                %s
+        write(app, kind, """
                   <filter>
                     <filter-name>gate</filter-name>
                     <filter-class>org.suimon.filter.SuimonFilter</filter-class>
@@ -33,7 +29,20 @@ final class Declared {
                     <dispatcher>ASYNC</dispatcher>
                     <dispatcher>ERROR</dispatcher>
                   </filter-mapping>
-                </web-app>
-                """.formatted(head, isAsync, all));
+                """.formatted(isAsync, all));
+    }
+
+    /** Writes what stands in a web.xml. */
+    static void write(Path app, Tomcat.Kind kind, String elements) throws IOException {
+        String head = kind.isJavax()
+                ? "<web-app xmlns=\"http://xmlns.jcp.org/xml/ns/javaee\" version=\"4.0\">"
+                : "<web-app xmlns=\"https://jakarta.ee/xml/ns/jakartaee\" version=\"6.0\">";
+        Files.writeString(app.resolve("WEB-INF/web.xml"), head + "\n" + elements + "</web-app>\n");
+    }
+
+    /** Returns the element of an error page. */
+    static String errorPage(int status, String location) {
+        return "<error-page><error-code>%d</error-code><location>%s</location></error-page>\n"
+                .formatted(status, location);
     }
 }

@@ -1,0 +1,73 @@
+package org.suimon.filter;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Set;
+import java.util.function.BiConsumer;
+
+/**
+ * Headers of one answer that are kept until its head goes out, as responses have no way to take a header out: what the
+ * application says to the gate, and what the gate may take out.
+ */
+final class KeptHeaders {
+    private static final String SIGNALS = "suimon-";
+    private static final List<String> REMOVABLE = List.of("cdn-cache-control", "surrogate-control");
+
+    private final List<Header> kept = new ArrayList<>();
+
+    private record Header(String name, String value) {
+        boolean is(String other) {
+            return name.equalsIgnoreCase(other);
+        }
+    }
+
+    /** Returns whether a header is one of those that are kept. */
+    static boolean isKept(String name) {
+        return name != null && (REMOVABLE.stream().anyMatch(name::equalsIgnoreCase) || isSignal(name));
+    }
+
+    /** Returns whether a header is between the application and the gate. */
+    static boolean isSignal(String name) {
+        return name.regionMatches(true, 0, SIGNALS, 0, SIGNALS.length());
+    }
+
+    void add(String name, String value) {
+        kept.add(new Header(name, value));
+    }
+
+    void remove(String name) {
+        kept.removeIf(header -> header.is(name));
+    }
+
+    void clear() {
+        kept.clear();
+    }
+
+    boolean isEmpty() {
+        return kept.isEmpty();
+    }
+
+    List<String> of(String name) {
+        return kept.isEmpty() ? List.of() : kept.stream().filter(header -> header.is(name)).map(Header::value).toList();
+    }
+
+    void addNamesTo(Set<String> names) {
+        kept.forEach(header -> names.add(header.name().toLowerCase(Locale.ROOT)));
+    }
+
+    void forEach(BiConsumer<String, String> each) {
+        kept.forEach(header -> each.accept(header.name(), header.value()));
+    }
+
+    /** Lets go of all. Those that visitors may have are passed on: not what is said to the gate, or taken out by it. */
+    void release(HeaderChanges changes, BiConsumer<String, String> passOn) {
+        List<Header> released = List.copyOf(kept);
+        kept.clear();
+        for (Header header : released) {
+            if (!isSignal(header.name()) && !changes.removes(header.name())) {
+                passOn.accept(header.name(), header.value());
+            }
+        }
+    }
+}
