@@ -14,6 +14,9 @@ record Decision(boolean isAdmitted, byte[] bytes) {
     /** The server is closing, and says nothing any more. */
     static final Decision CLOSED = new Decision(false, null);
 
+    /** A fault of the gate, which is no fault of the visitor: nothing is told. */
+    static final Decision UNGATED = new Decision(true, new byte[0]);
+
     /** Returns what the application is told of the request, by name of header; nothing of one that may not be worked on. */
     Map<String, String> told() {
         Map<String, String> told = new LinkedHashMap<>();

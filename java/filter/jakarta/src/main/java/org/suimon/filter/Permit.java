@@ -13,10 +13,11 @@ import java.util.function.Function;
 /**
  * One request at the gate, from its arrival to its end, as an attribute of the request. It ends once, whatever
  * happens and on whichever threads.
+ *
+ * <p>A request of which the gate has nothing to hear any more has one, too, which is over.
  */
 final class Permit {
-    /** The attribute of the request. */
-    static final String ATTRIBUTE = "org.suimon.filter.permit";
+    private static final long NO_NUMBER = 0;
 
     private final Server server;
     private final long number;
@@ -42,6 +43,15 @@ final class Permit {
     Permit(Server server, long number) {
         this.server = server;
         this.number = number;
+    }
+
+    /** Returns the permit of a request that the gate has decided about, and hears no more of. */
+    static Permit over(Server server, Decision decision) {
+        Permit permit = new Permit(server, NO_NUMBER);
+        permit.isOver.set(true);
+        permit.isAnswered.set(true);
+        permit.decide(decision);
+        return permit;
     }
 
     long number() {

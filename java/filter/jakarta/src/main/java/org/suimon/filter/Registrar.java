@@ -42,7 +42,8 @@ public final class Registrar implements ServletContainerInitializer {
         }
         filter.setInitParameters(parameters);
         filter.setAsyncSupported(true);
-        EnumSet<DispatcherType> types = EnumSet.of(DispatcherType.REQUEST, DispatcherType.ASYNC, DispatcherType.ERROR);
+        // What is included is a part of a request that is here.
+        EnumSet<DispatcherType> types = EnumSet.complementOf(EnumSet.of(DispatcherType.INCLUDE));
         filter.addMappingForUrlPatterns(types, false, "/*");
     }
 

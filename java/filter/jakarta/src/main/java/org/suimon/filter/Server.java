@@ -47,7 +47,12 @@ final class Server implements AutoCloseable {
 
     private record Unclaimed(Permit permit, long since) {}
 
-    /** What became of a request at its arrival: at most one of the two; neither: it is to pass ungated. */
+    /**
+     * What became of a request at its arrival.
+     *
+     * @param permit over, unless it may be worked on or waits
+     * @param decision null: it waits
+     */
     record Entry(Permit permit, Decision decision, int result) {}
 
     private Server(
@@ -85,7 +90,7 @@ final class Server implements AutoCloseable {
     /** Takes in a request. One that waits is decided about later, by {@link Permit#decide}. */
     Entry enter(RequestHead head, String address, boolean isTls) {
         if (isClosing.get()) {
-            return new Entry(null, Decision.CLOSED, NativeLibrary.CLOSED);
+            return over(Decision.CLOSED, NativeLibrary.CLOSED);
         }
         Reply reply = new Reply();
         int result = call(reply, () ->
@@ -98,13 +103,17 @@ final class Server implements AutoCloseable {
                 yield new Entry(permit, decision, result);
             }
             case NativeLibrary.WAITS -> new Entry(claim(reply.request), null, result);
-            case NativeLibrary.ANSWERED -> new Entry(null, new Decision(false, reply.copy()), result);
-            case NativeLibrary.CLOSED -> new Entry(null, Decision.CLOSED, result);
+            case NativeLibrary.ANSWERED -> over(new Decision(false, reply.copy()), result);
+            case NativeLibrary.CLOSED -> over(Decision.CLOSED, result);
             default -> {
                 fault("suimon_server_enter", result, reply);
-                yield new Entry(null, null, result);
+                yield over(Decision.UNGATED, result);
             }
         };
+    }
+
+    private Entry over(Decision decision, int result) {
+        return new Entry(Permit.over(this, decision), decision, result);
     }
 
     /** Returns the permit of a request. Who asks first makes it: its own thread, or the one that hears. */

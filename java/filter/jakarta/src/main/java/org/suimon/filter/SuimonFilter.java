@@ -21,15 +21,19 @@ import java.util.function.BooleanSupplier;
  * parameters of the filter; see docs/java-filter.md.
  *
  * <p>A request is at the gate once, when it arrives. Forwards, includes, error pages and dispatches of an
- * asynchronous application belong to it.
+ * asynchronous application belong to it. Where the container itself forwards or answers a request before any filter,
+ * what arrives is the page that it takes for that: a log-in, or an error page.
  */
 public final class SuimonFilter implements Filter {
+    private static final String PERMIT = "org.suimon.filter.permit";
     private static final int RETRY_GONE_S = 2;
     /** What Tomcat throws where a body is read or an answer written, and the client is not there any more. */
     private static final String CLIENT_GONE = "org.apache.catalina.connector.ClientAbortException";
 
     private final AtomicBoolean hasWarned = new AtomicBoolean();
     private ServletContext context;
+    /** The attribute of a request that is its permit. An application may forward to another one, which has its own gate. */
+    private String attribute;
     private Server server;
     private Management management;
     private String sessionCookie;
@@ -42,6 +46,7 @@ public final class SuimonFilter implements Filter {
     @Override
     public void init(FilterConfig config) throws ServletException {
         context = config.getServletContext();
+        attribute = PERMIT + ":" + context.getContextPath();
         isTomcat = context.getServerInfo().startsWith("Apache Tomcat");
         String named = context.getSessionCookieConfig().getName();
         sessionCookie = named == null ? "JSESSIONID" : named;
@@ -82,12 +87,12 @@ public final class SuimonFilter implements Filter {
             throws IOException, ServletException {
         if (!(request instanceof HttpServletRequest asked) || !(response instanceof HttpServletResponse answer)) {
             chain.doFilter(request, response);
-        } else if (request.getAttribute(Permit.ATTRIBUTE) instanceof Permit permit) {
-            again(permit, asked, answer, chain);
-        } else if (request.getDispatcherType() != DispatcherType.REQUEST) {
+        } else if (!(request.getAttribute(attribute) instanceof Permit permit)) {
+            arrive(asked, answer, chain);
+        } else if (request.getDispatcherType() == DispatcherType.FORWARD && GuardedRequest.within(request, permit) != null) {
             chain.doFilter(request, response);
         } else {
-            arrive(asked, answer, chain);
+            again(permit, asked, answer, chain);
         }
     }
 
@@ -96,18 +101,13 @@ public final class SuimonFilter implements Filter {
             throws IOException, ServletException {
         RequestHead head = new RequestHead(request, sessionCookie);
         Server.Entry entry = server.enter(head, request.getRemoteAddr(), request.isSecure());
-        if (entry.permit() != null) {
-            request.setAttribute(Permit.ATTRIBUTE, entry.permit());
-        }
-        if (entry.decision() != null) {
-            decided(entry.permit(), entry.decision(), request, response, chain);
-        } else if (entry.permit() != null) {
-            hold(entry.permit(), request, response, chain);
-        } else if (entry.result() == NativeLibrary.INVALID) {
+        request.setAttribute(attribute, entry.permit());
+        if (entry.result() == NativeLibrary.INVALID) {
             response.sendError(HttpServletResponse.SC_BAD_REQUEST);
+        } else if (entry.decision() == null) {
+            hold(entry.permit(), request, response, chain);
         } else {
-            // A fault of the gate is no fault of the visitor.
-            chain.doFilter(request, response);
+            decided(entry.permit(), entry.decision(), request, response, chain);
         }
     }
 
@@ -129,14 +129,16 @@ public final class SuimonFilter implements Filter {
     /** Lets a request wait without a thread, where that can be done. */
     private void hold(Permit permit, HttpServletRequest request, HttpServletResponse response, FilterChain chain)
             throws IOException, ServletException {
-        if (isTomcat && request.isAsyncSupported()) {
+        // Of what the container answers itself a second beginning would be another answer of its own.
+        boolean canBeginAnew = request.getDispatcherType() == DispatcherType.REQUEST;
+        if (isTomcat && canBeginAnew && request.isAsyncSupported()) {
             AsyncContext waits = request.startAsync(new ResumedRequest(request, permit), response);
             waits.setTimeout(0);
             waits.addListener(AsyncEnd.ofParked(permit));
             permit.park(waits);
             return;
         }
-        if (hasWarned.compareAndSet(false, true)) {
+        if (canBeginAnew && hasWarned.compareAndSet(false, true)) {
             context.log("suimon: requests that wait keep their threads, as "
                     + (isTomcat ? "the filter or one before it is not declared async-supported"
                             : "this is not Tomcat"));
@@ -158,9 +160,7 @@ public final class SuimonFilter implements Filter {
             work(permit, request, response, chain);
             return;
         }
-        if (permit != null) {
-            permit.end();
-        }
+        permit.end();
         if (decision.bytes() == null) {
             sayGone(response);
         } else {

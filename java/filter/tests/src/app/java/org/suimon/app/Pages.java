@@ -44,7 +44,7 @@ public class Pages extends HttpServlet {
                 String page = "/pages/header?name=" + request.getParameter("name");
                 later(request.startAsync(request, response), 1, context -> context.dispatch(page));
             }
-            case "/slow" -> {
+            case "/slow", "/work" -> {
                 sleep(number(request, "ms"));
                 say(response, "slow");
             }

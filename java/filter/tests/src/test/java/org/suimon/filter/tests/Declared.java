@@ -26,6 +26,7 @@ final class Declared {
                     <filter-name>gate</filter-name>
                     <url-pattern>/*</url-pattern>
                     <dispatcher>REQUEST</dispatcher>
+                    <dispatcher>FORWARD</dispatcher>
                     <dispatcher>ASYNC</dispatcher>
                     <dispatcher>ERROR</dispatcher>
                   </filter-mapping>

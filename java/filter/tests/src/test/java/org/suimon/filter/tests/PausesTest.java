@@ -50,7 +50,8 @@ class PausesTest {
                 pauses = "inside"
                 """);
         Tomcat tomcat = new Tomcat(kind, base).withOption("-javaagent:" + System.getProperty("suimon.agent.jar") + "=" + agent);
-        tomcat.deploy("shop", Map.of("suimon.config", settings.toString()));
+        Path app = tomcat.deploy("shop", Map.of("suimon.config", settings.toString()));
+        Declared.write(app, kind, Declared.errorPage(404, "/pages/work?ms=" + WORK_MS));
         try (tomcat) {
             tomcat.start();
             tomcat.await("the gate to hear of the pauses", () -> {
@@ -64,6 +65,14 @@ class PausesTest {
             assertEquals("slow", answer.body());
             assertTrue(times >= 2.9, "one part of work and two of pause, whatever the client says: " + times);
             assertTrue(answer.headers().firstValue("suimon-paused").isEmpty(), "it is no word for clients");
+
+            // The error page of what Tomcat answers itself is of no service: it is not to pause.
+            begin = System.nanoTime();
+            HttpResponse<String> error = tomcat.get("/shop/WEB-INF/x", "Suimon-Pause", "9");
+            times = (System.nanoTime() - begin) / 1e6 / WORK_MS;
+            assertEquals("404 slow", error.statusCode() + " " + error.body());
+            assertTrue(times < 9, "whatever the client says: " + times);
+            assertTrue(error.headers().firstValue("suimon-paused").isEmpty(), error.headers().map().toString());
         }
     }
 }
