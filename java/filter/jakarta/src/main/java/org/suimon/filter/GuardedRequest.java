@@ -110,6 +110,18 @@ final class GuardedRequest extends HttpServletRequestWrapper {
     }
 
     @Override
+    public long getDateHeader(String name) {
+        String own = own(name);
+        if (own == null) {
+            return super.getDateHeader(name);
+        }
+        if (own.isEmpty()) {
+            return -1;
+        }
+        throw new IllegalArgumentException("no date: " + own);
+    }
+
+    @Override
     public Enumeration<String> getHeaderNames() {
         List<String> names = new ArrayList<>(told.keySet());
         for (Enumeration<String> all = super.getHeaderNames(); all.hasMoreElements(); ) {

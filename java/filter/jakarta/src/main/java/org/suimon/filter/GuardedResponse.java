@@ -11,6 +11,9 @@ import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 import java.nio.charset.StandardCharsets;
+import java.time.Instant;
+import java.time.ZoneOffset;
+import java.time.format.DateTimeFormatter;
 import java.util.Collection;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -263,6 +266,46 @@ final class GuardedResponse extends HttpServletResponseWrapper {
         } else {
             super.addHeader(name, value);
         }
+    }
+
+    @Override
+    public void setIntHeader(String name, int value) {
+        if (KeptHeaders.isKept(name)) {
+            setHeader(name, Integer.toString(value));
+        } else {
+            super.setIntHeader(name, value);
+        }
+    }
+
+    @Override
+    public void addIntHeader(String name, int value) {
+        if (KeptHeaders.isKept(name)) {
+            addHeader(name, Integer.toString(value));
+        } else {
+            super.addIntHeader(name, value);
+        }
+    }
+
+    @Override
+    public void setDateHeader(String name, long date) {
+        if (KeptHeaders.isKept(name)) {
+            setHeader(name, asText(date));
+        } else {
+            super.setDateHeader(name, date);
+        }
+    }
+
+    @Override
+    public void addDateHeader(String name, long date) {
+        if (KeptHeaders.isKept(name)) {
+            addHeader(name, asText(date));
+        } else {
+            super.addDateHeader(name, date);
+        }
+    }
+
+    private static String asText(long date) {
+        return DateTimeFormatter.RFC_1123_DATE_TIME.format(Instant.ofEpochMilli(date).atOffset(ZoneOffset.UTC));
     }
 
     private void keep(String name, String value) {

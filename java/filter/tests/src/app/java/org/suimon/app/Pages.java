@@ -37,6 +37,19 @@ public class Pages extends HttpServlet {
             case "/seen" -> say(response, request.getDispatcherType() + " waiting=" + request.getHeader("suimon-waiting")
                     + " held=" + request.getHeader("Suimon-Held") + " pause=" + request.getHeader("Suimon-Pause") + " witness=" + request.getAttribute("witness"));
             case "/header" -> say(response, request.getDispatcherType() + " " + request.getHeader(request.getParameter("name")));
+            case "/dates" -> say(response, "held=" + request.getDateHeader("Suimon-Held"));
+            case "/paused" -> {
+                // As if one second of it had been a pause.
+                sleep(1500);
+                switch (request.getParameter("said")) {
+                    case "set" -> response.setIntHeader("Suimon-Paused", 1);
+                    case "add" -> response.addIntHeader("Suimon-Paused", 1);
+                    default -> throw new IllegalArgumentException();
+                }
+                response.setDateHeader("Suimon-Date", 0);
+                response.addDateHeader("Suimon-Date", 0);
+                say(response, "paused");
+            }
             case "/wrap/dispatch" -> {
                 if (request.getParameter("session") != null) {
                     response.setHeader("Suimon-Session", request.getParameter("session"));

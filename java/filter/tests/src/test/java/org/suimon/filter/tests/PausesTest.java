@@ -7,6 +7,7 @@ import java.io.IOException;
 import java.net.http.HttpResponse;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -22,15 +23,8 @@ class PausesTest {
     private static final Pattern INSIDE_RATIO = Pattern.compile("\"inside_ratio\":\\s*([0-9.]+)");
     private static final int WORK_MS = 100;
 
-    @ParameterizedTest
-    @MethodSource("org.suimon.filter.tests.Tomcat#kinds")
-    void the_agent_pauses_as_the_filter_says_and_the_gate_hears_of_it(Tomcat.Kind kind, @TempDir Path base) throws IOException {
-        Path agent = Files.writeString(base.resolve("agent.toml"), """
-                methods = ["org.suimon.app.Pages.sleep@exit"]
-                header = true
-                pause_max = "1s"
-                """);
-        Path settings = Files.writeString(base.resolve("suimon.toml"), """
+    private static Path settings(Path base, String page) throws IOException {
+        return Files.writeString(base.resolve("suimon.toml"), """
                 [admin]
                 listen = "127.0.0.1:0"
                 [lease]
@@ -42,13 +36,50 @@ class PausesTest {
                 [degradation]
                 mode = "off"
                 [[route]]
-                match = "GET /shop/pages/slow"
+                match = "GET %1$s"
                 [[service]]
-                name = "slow"
-                routes = ["GET /shop/pages/slow"]
+                name = "page"
+                routes = ["GET %1$s"]
                 pause_ratio = 2.0
                 pauses = "inside"
+                """.formatted(page));
+    }
+
+    private static boolean hasHeardOfPauses(State state) {
+        Matcher ratio = INSIDE_RATIO.matcher(state.json);
+        return ratio.find() && Math.abs(Double.parseDouble(ratio.group(1)) - 2.0) < 0.3;
+    }
+
+    @ParameterizedTest
+    @MethodSource("org.suimon.filter.tests.Tomcat#kinds")
+    void however_the_application_says_its_pause_the_gate_hears_it_and_nobody_else(Tomcat.Kind kind, @TempDir Path base)
+            throws IOException {
+        for (String said : List.of("set", "add")) {
+            Tomcat tomcat = new Tomcat(kind, base.resolve(said));
+            tomcat.deploy("shop", Map.of("suimon.config", settings(base, "/shop/pages/paused").toString()));
+            try (tomcat) {
+                tomcat.start();
+                assertEquals("held=-1", tomcat.get("/shop/pages/dates", "Suimon-Held", "Sun, 06 Nov 1994 08:49:37 GMT").body());
+                tomcat.await("the gate to hear of the pauses", () -> {
+                    HttpResponse<String> answer = tomcat.get("/shop/pages/paused?said=" + said);
+                    assertEquals("paused", answer.body());
+                    assertTrue(answer.headers().map().keySet().stream().noneMatch(name -> name.startsWith("suimon-")),
+                            answer.headers().map().toString());
+                    return hasHeardOfPauses(tomcat.state());
+                });
+            }
+        }
+    }
+
+    @ParameterizedTest
+    @MethodSource("org.suimon.filter.tests.Tomcat#kinds")
+    void the_agent_pauses_as_the_filter_says_and_the_gate_hears_of_it(Tomcat.Kind kind, @TempDir Path base) throws IOException {
+        Path agent = Files.writeString(base.resolve("agent.toml"), """
+                methods = ["org.suimon.app.Pages.sleep@exit"]
+                header = true
+                pause_max = "1s"
                 """);
+        Path settings = settings(base, "/shop/pages/slow");
         Tomcat tomcat = new Tomcat(kind, base).withOption("-javaagent:" + System.getProperty("suimon.agent.jar") + "=" + agent);
         Path app = tomcat.deploy("shop", Map.of("suimon.config", settings.toString()));
         Declared.write(app, kind, Declared.errorPage(404, "/pages/work?ms=" + WORK_MS));
@@ -56,8 +87,7 @@ class PausesTest {
             tomcat.start();
             tomcat.await("the gate to hear of the pauses", () -> {
                 assertEquals(200, tomcat.get("/shop/pages/slow?ms=" + WORK_MS).statusCode());
-                Matcher ratio = INSIDE_RATIO.matcher(tomcat.state().json);
-                return ratio.find() && Math.abs(Double.parseDouble(ratio.group(1)) - 2.0) < 0.3;
+                return hasHeardOfPauses(tomcat.state());
             });
             long begin = System.nanoTime();
             HttpResponse<String> answer = tomcat.get("/shop/pages/slow?ms=" + WORK_MS, "Suimon-Pause", "0");
