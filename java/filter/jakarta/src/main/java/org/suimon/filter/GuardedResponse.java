@@ -194,7 +194,7 @@ final class GuardedResponse extends HttpServletResponseWrapper {
     @Override
     public void reset() {
         super.reset();
-        kept.clear();
+        kept.reset();
         written = 0;
         stream = null;
         writer = null;

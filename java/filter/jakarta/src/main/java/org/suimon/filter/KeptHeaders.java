@@ -12,6 +12,7 @@ import java.util.function.BiConsumer;
  */
 final class KeptHeaders {
     private static final String SIGNALS = "suimon-";
+    private static final String PAUSED = "suimon-paused";
     private static final List<String> REMOVABLE = List.of("cdn-cache-control", "surrogate-control");
 
     private final List<Header> kept = new ArrayList<>();
@@ -40,8 +41,9 @@ final class KeptHeaders {
         kept.removeIf(header -> header.is(name));
     }
 
-    void clear() {
-        kept.clear();
+    /** Forgets what the application takes back, with all of its answer. How long it has paused is none of its answer. */
+    void reset() {
+        kept.removeIf(header -> !header.is(PAUSED));
     }
 
     boolean isEmpty() {

@@ -44,6 +44,10 @@ public class Pages extends HttpServlet {
                 switch (request.getParameter("said")) {
                     case "set" -> response.setIntHeader("Suimon-Paused", 1);
                     case "add" -> response.addIntHeader("Suimon-Paused", 1);
+                    case "reset" -> {
+                        response.setHeader("Suimon-Paused", "1");
+                        response.reset();
+                    }
                     default -> throw new IllegalArgumentException();
                 }
                 response.setDateHeader("Suimon-Date", 0);

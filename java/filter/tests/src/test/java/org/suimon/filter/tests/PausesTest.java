@@ -54,7 +54,7 @@ class PausesTest {
     @MethodSource("org.suimon.filter.tests.Tomcat#kinds")
     void however_the_application_says_its_pause_the_gate_hears_it_and_nobody_else(Tomcat.Kind kind, @TempDir Path base)
             throws IOException {
-        for (String said : List.of("set", "add")) {
+        for (String said : List.of("set", "add", "reset")) {
             Tomcat tomcat = new Tomcat(kind, base.resolve(said));
             tomcat.deploy("shop", Map.of("suimon.config", settings(base, "/shop/pages/paused").toString()));
             try (tomcat) {
