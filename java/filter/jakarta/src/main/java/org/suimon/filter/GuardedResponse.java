@@ -224,7 +224,17 @@ final class GuardedResponse extends HttpServletResponseWrapper {
         super.sendRedirect(location);
     }
 
-    /** Of Servlet 6.1. */
+    /** Of Servlet 6.1, as the next two. */
+    @SuppressWarnings("all")
+    public void sendRedirect(String location, int status) throws IOException {
+        sendRedirect(location, status, true);
+    }
+
+    @SuppressWarnings("all")
+    public void sendRedirect(String location, boolean clearBuffer) throws IOException {
+        sendRedirect(location, SC_FOUND, clearBuffer);
+    }
+
     @SuppressWarnings("all")
     public void sendRedirect(String location, int status, boolean clearBuffer) throws IOException {
         conclude(status);

@@ -82,6 +82,16 @@ public class Pages extends HttpServlet {
             case "/error" -> response.sendError(number(request, "status"), "as wanted");
             case "/status" -> response.setStatus(number(request, "status"));
             case "/redirect" -> response.sendRedirect(request.getContextPath() + "/pages/ok");
+            case "/redirect-by" -> {
+                // Servlet 6.1 has more ways than the API that this is compiled with, perhaps.
+                boolean isStatus = request.getParameter("how").equals("status");
+                try {
+                    HttpServletResponse.class.getMethod("sendRedirect", String.class, isStatus ? int.class : boolean.class)
+                            .invoke(response, request.getContextPath() + "/pages/ok", isStatus ? (Object) 303 : (Object) true);
+                } catch (ReflectiveOperationException older) {
+                    response.sendRedirect(request.getContextPath() + "/pages/ok");
+                }
+            }
             case "/forward" -> request.getRequestDispatcher("/pages/ok").forward(request, response);
             case "/include" -> {
                 say(response, "before ");

@@ -149,6 +149,22 @@ class SessionsTest {
 
     @ParameterizedTest
     @MethodSource(KINDS)
+    void a_redirect_carries_the_lease_in_whatever_way_it_is_sent(Tomcat.Kind kind, @TempDir Path base) throws IOException {
+        Tomcat tomcat = new Tomcat(kind, base);
+        tomcat.deploy("shop", tomcat.settings("lease.issued", "always"));
+        try (tomcat) {
+            tomcat.start();
+            for (String page : List.of("redirect", "redirect-by?how=status", "redirect-by?how=buffer")) {
+                HttpResponse<String> answer = tomcat.get("/shop/pages/" + page, "User-Agent", page);
+                assertEquals("/shop/pages/ok", answer.headers().firstValue("location").orElse(""), page);
+                assertTrue(!cookie(answer, "suimon=").isEmpty(), page);
+                assertEquals("private", answer.headers().firstValue("cache-control").orElse(""), page);
+            }
+        }
+    }
+
+    @ParameterizedTest
+    @MethodSource(KINDS)
     void what_the_application_says_to_the_gate_stays_between_them(Tomcat.Kind kind, @TempDir Path base) throws IOException {
         Tomcat tomcat = new Tomcat(kind, base);
         tomcat.deploy("shop", tomcat.settings("lease.issued", "always"));
