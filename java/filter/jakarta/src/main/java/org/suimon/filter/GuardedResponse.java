@@ -5,12 +5,12 @@ import jakarta.servlet.ServletResponse;
 import jakarta.servlet.ServletResponseWrapper;
 import jakarta.servlet.http.HttpServletResponse;
 import jakarta.servlet.http.HttpServletResponseWrapper;
+import jakarta.servlet.http.HttpSession;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
-import java.nio.charset.StandardCharsets;
 import java.time.Instant;
 import java.time.ZoneOffset;
 import java.time.format.DateTimeFormatter;
@@ -24,7 +24,7 @@ import java.util.function.IntSupplier;
  * gate, and changes in it what the gate says.
  */
 final class GuardedResponse extends HttpServletResponseWrapper {
-    private static final List<String> TOLD = List.of("Set-Cookie", "Cache-Control");
+    private static final List<String> TOLD = List.of("Cache-Control", "Set-Cookie");
     /** They hold a slot until their head alone, as at a gateway. */
     private static final List<String> STREAMS =
             List.of("text/event-stream", "multipart/x-mixed-replace", "application/grpc");
@@ -117,33 +117,27 @@ final class GuardedResponse extends HttpServletResponseWrapper {
         return "no".equalsIgnoreCase(arrived.getHeader("X-Accel-Buffering"));
     }
 
-    /** Returns the lines of the head that the gate asks for. */
+    /** Returns the lines of the head that the gate asks for: those first that are few and matter most. */
     private byte[] lines() {
-        StringBuilder lines = new StringBuilder();
-        for (String name : TOLD) {
-            arrived.getHeaders(name).forEach(value -> line(lines, name, value));
-        }
-        line(lines, "Content-Type", arrived.getContentType());
-        kept.forEach((name, value) -> line(lines, name, value));
+        AnswerLines lines = new AnswerLines();
+        kept.forEach(lines::add);
+        lines.add("Content-Type", arrived.getContentType());
+        String begun = null;
         try {
             if (request.hasLostSession()) {
-                line(lines, "Suimon-Session", "end");
+                lines.add("Suimon-Session", "end");
             }
-            // Some containers write the cookie only later.
-            var begun = request.newSession();
-            if (begun != null && lines.indexOf(sessionCookie + "=") < 0) {
-                line(lines, "Set-Cookie", sessionCookie + "=" + begun.getId());
-            }
+            HttpSession session = request.newSession();
+            begun = session == null ? null : session.getId();
         } catch (IllegalStateException over) {
             // A session that has ended meanwhile says nothing.
         }
-        return lines.toString().getBytes(StandardCharsets.ISO_8859_1);
-    }
-
-    private static void line(StringBuilder lines, String name, String value) {
-        if (value != null) {
-            lines.append(name).append(": ").append(value.replace('\r', ' ').replace('\n', ' ')).append("\r\n");
+        TOLD.forEach(name -> arrived.getHeaders(name).forEach(value -> lines.add(name, value)));
+        // Some containers write the cookie only later.
+        if (begun != null && !lines.contain(sessionCookie + "=")) {
+            lines.add("Set-Cookie", sessionCookie + "=" + begun);
         }
+        return lines.bytes();
     }
 
     /** Takes note of bytes that are about to be written, which may fill the buffer. */

@@ -31,6 +31,31 @@ class AnswersTest {
     }
 
     @Test
+    void what_the_library_does_not_read_is_left_out() {
+        AnswerLines lines = new AnswerLines();
+        lines.add("Set-Cookie", "a=b");
+        lines.add("Set-Cookie", "odd=\u0001");
+        lines.add("Suimon-Odd Name", "x");
+        lines.add("Suimon-Session", null);
+        lines.add("Cache-Control", "public,\r\n\tmax-age=1\u00E9");
+        assertEquals("Set-Cookie: a=b\r\nCache-Control: public,  \tmax-age=1\u00E9\r\n",
+                new String(lines.bytes(), StandardCharsets.ISO_8859_1));
+        assertTrue(lines.contain("a="));
+    }
+
+    @Test
+    void what_is_too_much_for_the_library_is_left_out() {
+        AnswerLines many = new AnswerLines();
+        AnswerLines large = new AnswerLines();
+        for (int at = 0; at < 300; at++) {
+            many.add("A", "b");
+            large.add("A", "b".repeat(1000));
+        }
+        assertEquals("A: b\r\n".repeat(256), new String(many.bytes(), StandardCharsets.ISO_8859_1));
+        assertEquals(("A: " + "b".repeat(1000) + "\r\n").repeat(65), new String(large.bytes(), StandardCharsets.ISO_8859_1));
+    }
+
+    @Test
     void a_whole_answer_is_written_as_it_is() throws IOException {
         List<String> calls = new ArrayList<>();
         ByteArrayOutputStream body = new ByteArrayOutputStream();

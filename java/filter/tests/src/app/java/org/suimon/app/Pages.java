@@ -109,6 +109,14 @@ public class Pages extends HttpServlet {
                 response.setHeader("Cache-Control", "public, max-age=60");
                 say(response, "signal");
             }
+            case "/odd-head" -> {
+                response.setHeader("Suimon-Session", "checkout");
+                response.addHeader("Set-Cookie", "odd=\u0001");
+                for (int left = number(request, "cookies"); left > 0; left--) {
+                    response.addHeader("Set-Cookie", "c" + left + "=x");
+                }
+                say(response, "odd");
+            }
             case "/login" -> {
                 request.getSession(true);
                 say(response, "in");

@@ -165,6 +165,25 @@ class SessionsTest {
 
     @ParameterizedTest
     @MethodSource(KINDS)
+    void a_line_that_the_gate_cannot_read_is_left_out(Tomcat.Kind kind, @TempDir Path base) throws IOException {
+        Tomcat tomcat = new Tomcat(kind, base);
+        tomcat.deploy("shop", tomcat.settings("lease.issued", "always"));
+        try (tomcat) {
+            tomcat.start();
+            for (String cookies : List.of("0", "300")) {
+                HttpResponse<String> answer = tomcat.get("/shop/pages/odd-head?cookies=" + cookies, "User-Agent", cookies);
+                assertEquals("200 odd", answer.statusCode() + " " + answer.body());
+                assertTrue(!cookie(answer, "suimon=").isEmpty(), "it is admitted all the same");
+                assertEquals(Integer.parseInt(cookies) + 2, answer.headers().allValues("set-cookie").size());
+            }
+            tomcat.await("the end", () -> tomcat.state().isIdle());
+            assertEquals(0, tomcat.state().sums().failed(), tomcat.state().json);
+            assertEquals(2, tomcat.state().sums().completed(), tomcat.state().json);
+        }
+    }
+
+    @ParameterizedTest
+    @MethodSource(KINDS)
     void what_the_application_says_to_the_gate_stays_between_them(Tomcat.Kind kind, @TempDir Path base) throws IOException {
         Tomcat tomcat = new Tomcat(kind, base);
         tomcat.deploy("shop", tomcat.settings("lease.issued", "always"));
