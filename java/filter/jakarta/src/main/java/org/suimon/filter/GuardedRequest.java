@@ -15,9 +15,6 @@ import java.util.Map;
 
 /** A request that has been let in, as the application sees it. */
 final class GuardedRequest extends HttpServletRequestWrapper {
-    /** What only the gate may say; a client's own are not passed on. */
-    private static final List<String> OWN = List.of("suimon-waiting", "suimon-held", "suimon-pause");
-
     private final HttpServletRequest arrived;
     private final Permit permit;
     /** Of the gate, for the application. */
@@ -140,12 +137,8 @@ final class GuardedRequest extends HttpServletRequestWrapper {
                 return entry.getValue();
             }
         }
-        for (String own : OWN) {
-            if (own.equalsIgnoreCase(name)) {
-                return "";
-            }
-        }
-        return null;
+        // What only the gate may say: a client's own is not passed on.
+        return Signals.isOne(name) ? "" : null;
     }
 
     @Override

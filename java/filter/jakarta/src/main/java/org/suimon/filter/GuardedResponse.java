@@ -318,7 +318,7 @@ final class GuardedResponse extends HttpServletResponseWrapper {
         }
         if (!permit.isAnswered()) {
             kept.add(name, value);
-        } else if (!KeptHeaders.isSignal(name)) {
+        } else if (!Signals.isOne(name)) {
             super.addHeader(name, value);
         }
     }

@@ -11,7 +11,6 @@ import java.util.function.BiConsumer;
  * application says to the gate, and what the gate may take out.
  */
 final class KeptHeaders {
-    private static final String SIGNALS = "suimon-";
     private static final String PAUSED = "suimon-paused";
     private static final List<String> REMOVABLE = List.of("cdn-cache-control", "surrogate-control");
 
@@ -25,12 +24,7 @@ final class KeptHeaders {
 
     /** Returns whether a header is one of those that are kept. */
     static boolean isKept(String name) {
-        return name != null && (REMOVABLE.stream().anyMatch(name::equalsIgnoreCase) || isSignal(name));
-    }
-
-    /** Returns whether a header is between the application and the gate. */
-    static boolean isSignal(String name) {
-        return name.regionMatches(true, 0, SIGNALS, 0, SIGNALS.length());
+        return name != null && (REMOVABLE.stream().anyMatch(name::equalsIgnoreCase) || Signals.isOne(name));
     }
 
     void add(String name, String value) {
@@ -67,7 +61,7 @@ final class KeptHeaders {
         List<Header> released = List.copyOf(kept);
         kept.clear();
         for (Header header : released) {
-            if (!isSignal(header.name()) && !changes.removes(header.name())) {
+            if (!Signals.isOne(header.name()) && !changes.removes(header.name())) {
                 passOn.accept(header.name(), header.value());
             }
         }

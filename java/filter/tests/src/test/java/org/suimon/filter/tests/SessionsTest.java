@@ -200,6 +200,8 @@ class SessionsTest {
             assertEquals("private", ok.headers().firstValue("cache-control").orElse(""));
             HttpResponse<String> seen =
                     tomcat.get("/shop/pages/seen", "Cookie", lease, "Suimon-Held", "5", "Suimon-Waiting", "7", "Suimon-Pause", "9");
+            assertEquals("", tomcat.get("/shop/pages/names", "Cookie", lease, "Suimon_Pause", "1", "Suimon-Session", "end",
+                    "SUIMON_HELD", "1", "suimon.waiting", "1").body());
             // Nobody waits, it was not held, and is not to pause: what the client says of that is not passed on.
             assertEquals("REQUEST waiting=null held=null pause=null witness=null", seen.body());
         }
