@@ -2,6 +2,7 @@ package org.suimon.filter;
 
 import jakarta.servlet.FilterConfig;
 import java.io.IOException;
+import java.nio.file.AccessDeniedException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
@@ -56,7 +57,12 @@ final class Settings {
         if (named != null) {
             return read(Path.of(named));
         }
-        return Files.isReadable(DEFAULT_FILE) ? read(DEFAULT_FILE) : new Settings("");
+        return ofDefault(DEFAULT_FILE);
+    }
+
+    /** Returns the settings of a file that need not be there. One that is there, or may be, and cannot be read is a fault. */
+    static Settings ofDefault(Path file) throws IOException {
+        return Files.notExists(file) ? new Settings("") : read(file);
     }
 
     private static Settings read(Path file) throws IOException {
@@ -64,6 +70,11 @@ final class Settings {
             return new Settings(Files.readString(file));
         } catch (NoSuchFileException none) {
             throw new IOException("there is no file of settings " + file, none);
+        } catch (AccessDeniedException denied) {
+            throw new IOException("the file of settings " + file + " cannot be read: permission denied; allow it, or name "
+                    + "another one in suimon.config", denied);
+        } catch (IOException fault) {
+            throw new IOException("the file of settings " + file + " cannot be read: " + fault, fault);
         }
     }
 

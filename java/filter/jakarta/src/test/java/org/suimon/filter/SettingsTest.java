@@ -56,6 +56,19 @@ class SettingsTest {
     }
 
     @Test
+    void the_file_that_need_not_be_there_is_read_or_says_why_not(@TempDir Path folder) throws IOException {
+        Path file = folder.resolve("suimon.toml");
+        assertEquals("", Settings.ofDefault(file).toml());
+        // It leads to itself: nobody can read it.
+        Files.createSymbolicLink(file, file);
+        IOException fault = assertThrows(IOException.class, () -> Settings.ofDefault(file));
+        assertTrue(fault.getMessage().startsWith("the file of settings " + file + " cannot be read"), fault.getMessage());
+        Files.delete(file);
+        Files.writeString(file, "[gate]\n");
+        assertEquals("[gate]\n", Settings.ofDefault(file).toml());
+    }
+
+    @Test
     void a_file_is_read_and_stands_alone(@TempDir Path folder) throws IOException {
         Path file = Files.writeString(folder.resolve("suimon.toml"), "[gate]\n");
         assertEquals("[gate]\n", toml(Map.of("config", file.toString())));
