@@ -14,6 +14,8 @@ final class RequestHead {
     private static final String HEX = "0123456789ABCDEF";
     /** Where a visitor enters the code of a place: the one form that is for the gate. */
     private static final String POSITION = "/.well-known/suimon/position";
+    /** A code has some ten characters. */
+    private static final int FORM_BYTES_MAX = 1024;
 
     private byte[] bytes = new byte[BEGINS_WITH];
     private int length;
@@ -63,9 +65,16 @@ final class RequestHead {
 
     /** Returns the query. The library reads no bodies: the form that is for it goes there. */
     private static String query(HttpServletRequest request) {
-        boolean isForm = request.getMethod().equals("POST") && request.getRequestURI().endsWith(POSITION);
+        boolean isForm = request.getMethod().equals("POST")
+                && request.getRequestURI().equals(request.getContextPath() + POSITION)
+                && isSmall(request.getContentLengthLong());
         String code = isForm ? request.getParameter("code") : null;
         return code == null ? request.getQueryString() : "code=" + URLEncoder.encode(code, StandardCharsets.UTF_8);
+    }
+
+    /** Returns whether a body may be read on the thread of its request. Of one without a length that cannot be known. */
+    private static boolean isSmall(long length) {
+        return length >= 0 && length <= FORM_BYTES_MAX;
     }
 
     private void header(String name, String value) {

@@ -21,6 +21,9 @@ class RequestHeadTest {
             case "getMethod" -> verb;
             case "getParameter" -> "K7M 2QX&";
             case "getRequestURI" -> uri;
+            case "getContextPath" -> "/shop";
+            case "getContentLengthLong" ->
+                headers.containsKey("content-length") ? Long.parseLong(headers.get("content-length").get(0)) : -1L;
             case "getQueryString" -> query;
             case "isRequestedSessionIdFromURL" -> idInPath != null;
             case "getRequestedSessionId" -> idInPath;
@@ -62,12 +65,19 @@ class RequestHeadTest {
     @Test
     void the_code_of_a_place_is_in_the_query_and_no_other_form_is_read() {
         String position = "/shop/.well-known/suimon/position";
-        String first = head("POST", position, null, Map.of(), null).lines().findFirst().orElseThrow();
+        Map<String, List<String>> small = Map.of("content-length", List.of("14"));
+        String first = head("POST", position, null, small, null).lines().findFirst().orElseThrow();
         assertEquals("POST /shop/.well-known/suimon/position?code=K7M+2QX%26 HTTP/1.1", first);
-        for (String other : List.of("GET " + position, "POST /shop/.well-known/suimon/code", "POST /shop/login")) {
+        for (String other : List.of("GET " + position, "POST /shop/.well-known/suimon/code", "POST /shop/login",
+                "POST /shop/pages/.well-known/suimon/position")) {
             String[] parts = other.split(" ");
-            String line = head(parts[0], parts[1], "a=1", Map.of(), null).lines().findFirst().orElseThrow();
+            String line = head(parts[0], parts[1], "a=1", small, null).lines().findFirst().orElseThrow();
             assertEquals(other + "?a=1 HTTP/1.1", line);
+        }
+        for (Map<String, List<String>> large : List.of(
+                Map.<String, List<String>>of(), Map.of("content-length", List.of("100000")))) {
+            String line = head("POST", position, null, large, null).lines().findFirst().orElseThrow();
+            assertEquals("POST " + position + " HTTP/1.1", line);
         }
     }
 

@@ -9,6 +9,7 @@ import jakarta.servlet.http.HttpServlet;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.util.Collections;
 import java.util.Locale;
 import java.util.Timer;
@@ -39,6 +40,8 @@ public class Pages extends HttpServlet {
             case "/seen" -> say(response, request.getDispatcherType() + " waiting=" + request.getHeader("suimon-waiting")
                     + " held=" + request.getHeader("Suimon-Held") + " pause=" + request.getHeader("Suimon-Pause") + " witness=" + request.getAttribute("witness"));
             case "/header" -> say(response, request.getDispatcherType() + " " + request.getHeader(request.getParameter("name")));
+            case "/echo/.well-known/suimon/position" ->
+                say(response, new String(request.getInputStream().readAllBytes(), StandardCharsets.UTF_8));
             case "/names" -> say(response, String.join(" ", Collections.list(request.getHeaderNames()).stream()
                     .filter(name -> name.toLowerCase(Locale.ROOT).startsWith("suimon") && request.getHeader(name) != null).toList()));
             case "/dates" -> say(response, "held=" + request.getDateHeader("Suimon-Held"));

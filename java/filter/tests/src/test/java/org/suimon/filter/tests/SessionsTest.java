@@ -125,6 +125,18 @@ class SessionsTest {
         }
     }
 
+    @ParameterizedTest
+    @MethodSource(KINDS)
+    void the_body_of_no_other_form_is_read(Tomcat.Kind kind, @TempDir Path base) throws IOException {
+        Tomcat tomcat = new Tomcat(kind, base);
+        tomcat.deploy("shop", tomcat.settings());
+        try (tomcat) {
+            tomcat.start();
+            String path = "/shop/pages/echo/.well-known/suimon/position";
+            assertEquals("code=ABC-123", post(tomcat, path, "code=ABC-123").body());
+        }
+    }
+
     private static HttpResponse<String> post(Tomcat tomcat, String path, String form, String... headers) {
         return tomcat.send(tomcat.request(path, headers).header("Content-Type", "application/x-www-form-urlencoded")
                 .POST(HttpRequest.BodyPublishers.ofString(form)).build());
