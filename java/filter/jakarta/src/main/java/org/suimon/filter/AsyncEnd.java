@@ -99,7 +99,7 @@ final class AsyncEnd implements AsyncListener {
 
     @Override
     public void onStartAsync(AsyncEvent event) {
-        // Parked only once: what comes later is the application's, and has a listener of its own.
+        // Parked it is only once; the listener of what the application goes on with stays, however often it does.
         if (response != null) {
             event.getAsyncContext().addListener(this);
         }

@@ -154,8 +154,9 @@ final class GuardedRequest extends HttpServletRequestWrapper {
     }
 
     private AsyncContext watched(AsyncContext context, boolean isOriginal) {
-        permit.becomesAsynchronous();
-        context.addListener(AsyncEnd.of(permit, response));
+        if (permit.becomesAsynchronous()) {
+            context.addListener(AsyncEnd.of(permit, response));
+        }
         return new GuardedAsync(context, permit, response, isOriginal);
     }
 

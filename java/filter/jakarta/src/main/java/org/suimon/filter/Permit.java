@@ -31,12 +31,12 @@ final class Permit {
     /** Waits in the place of a thread. */
     private AsyncContext parked;
 
-    /** One for each time that the request became asynchronous. */
+    /** At most two: of the request that was parked, and of that with which the application goes on. */
     private final List<AsyncEnd.Forgotten> watches = new ArrayList<>(1);
 
     private boolean isResumed;
     private volatile boolean isClaimed;
-    private volatile boolean isAsynchronous;
+    private final AtomicBoolean isAsynchronous = new AtomicBoolean();
     /** The session that the application has asked for last. */
     private volatile HttpSession session;
 
@@ -171,13 +171,16 @@ final class Permit {
         return parked;
     }
 
-    /** Takes note that the application goes on with the request after its thread has returned. */
-    void becomesAsynchronous() {
-        isAsynchronous = true;
+    /**
+     * Takes note that the application goes on with the request after its thread has returned, and returns whether it
+     * does so for the first time.
+     */
+    boolean becomesAsynchronous() {
+        return isAsynchronous.compareAndSet(false, true);
     }
 
     boolean isAsynchronous() {
-        return isAsynchronous;
+        return isAsynchronous.get();
     }
 
     /** Takes note of the session that the application has been given. */

@@ -172,6 +172,20 @@ public class Pages extends HttpServlet {
                     say(response, "round " + round);
                 }
             }
+            case "/async-rounds" -> {
+                int round = request.getAttribute("round") instanceof Integer before ? before + 1 : 1;
+                request.setAttribute("round", round);
+                if (round < number(request, "rounds")) {
+                    later(request.startAsync(), 0, AsyncContext::dispatch);
+                } else {
+                    getServletContext().setAttribute("waits", request.startAsync());
+                }
+            }
+            case "/async-go-on" -> {
+                say(response, "gone on");
+                ((AsyncContext) getServletContext().getAttribute("waits")).complete();
+            }
+            case "/async-waits" -> say(response, String.valueOf(getServletContext().getAttribute("waits") != null));
             case "/async-other" -> request.startAsync().dispatch("/pages/ok");
             case "/async-exception" -> {
                 request.startAsync();

@@ -132,6 +132,25 @@ class EndsTest {
 
     @ParameterizedTest
     @MethodSource(KINDS)
+    void a_request_that_goes_on_many_times_is_watched_once(Tomcat.Kind kind, @TempDir Path base) throws IOException {
+        Tomcat tomcat = new Tomcat(kind, base);
+        tomcat.deploy("shop", tomcat.settings());
+        try (tomcat) {
+            tomcat.start();
+            CompletableFuture<HttpResponse<String>> rounds = tomcat.getLater("/shop/pages/async-rounds?rounds=50");
+            tomcat.await("its last round", () -> tomcat.get("/shop/pages/async-waits").body().equals("true"));
+            assertEquals(1, tomcat.instances("org.suimon.filter.AsyncEnd"));
+            assertEquals(1, tomcat.instances("org.suimon.filter.AsyncEnd$Forgotten"));
+            assertEquals(1, tomcat.state().total("in_flight"));
+            assertEquals("gone on", tomcat.get("/shop/pages/async-go-on").body());
+            assertEquals(200, rounds.join().statusCode());
+            tomcat.await("the end", () -> tomcat.state().isIdle());
+            assertTrue(tomcat.state().sums().balance(), tomcat.state().json);
+        }
+    }
+
+    @ParameterizedTest
+    @MethodSource(KINDS)
     void an_event_stream_holds_its_slot_until_its_head_alone(Tomcat.Kind kind, @TempDir Path base) throws IOException {
         Tomcat tomcat = new Tomcat(kind, base);
         tomcat.deploy("shop", tomcat.settings());

@@ -292,6 +292,13 @@ final class Tomcat implements AutoCloseable {
         }
     }
 
+    /** Returns how many instances of a class are in use. */
+    long instances(String type) {
+        Matcher count = Pattern.compile("(?m)^\\s*\\d+:\\s+(\\d+)\\s+\\d+\\s+" + Pattern.quote(type) + "(\\s|$)")
+                .matcher(command("GC.class_histogram"));
+        return count.find() ? Long.parseLong(count.group(1)) : 0;
+    }
+
     /** Returns the address of the admin listener that an application has opened last. */
     String admin() {
         return find(ADMIN);
