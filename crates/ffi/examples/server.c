@@ -23,7 +23,7 @@
 struct job {
     int client;
     uint64_t request;
-    char lines[512]; /* what Suimon says of the request: x-request-id, suimon-waiting, suimon-held */
+    char lines[512]; /* what Suimon says of the request: x-request-id, suimon-waiting, suimon-held, suimon-pause */
 };
 
 static suimon_server *gateway;
