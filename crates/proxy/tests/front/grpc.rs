@@ -1,7 +1,7 @@
 //! What gRPC needs of a gateway: HTTP/2 on both sides, `te: trailers`, trailers both ways, statuses
 //! that its clients understand, and calls that end where they are cancelled.
 
-use crate::support::{ask_over, connect, gateway, params, read_until, request, soon, until};
+use crate::support::{Nobody, ask_over, connect, gateway, params, read_until, request, soon, until};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use http_body_util::BodyExt;
@@ -351,8 +351,8 @@ async fn a_refused_call_gets_a_status_of_grpc() {
 
 #[tokio::test]
 async fn a_failing_application_is_told_in_grpc() {
-    let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let mut gone = params(free);
+    let nobody = Nobody::new();
+    let mut gone = params(nobody.address);
     gone.upstream.nodes[0].protocol = Protocol::Http2;
     let gateway_of_none = gateway(gone);
     let mut client_of_none = client(gateway_of_none.plain).await;

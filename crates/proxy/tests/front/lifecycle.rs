@@ -1,7 +1,7 @@
 //! Start, failure of the application, and the end.
 
 use crate::passage::certificate;
-use crate::support::{app, gateway, get, params, read_until, request, soon, until};
+use crate::support::{Nobody, app, gateway, get, params, read_until, request, soon, until};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 use suimon_proxy::{Server, StartError};
@@ -51,8 +51,8 @@ async fn what_cannot_be_used_is_said_at_the_start() {
 
 #[tokio::test]
 async fn an_application_that_is_not_there_is_told_honestly() {
-    let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let gateway = gateway(params(nobody));
+    let nobody = Nobody::new();
+    let gateway = gateway(params(nobody.address));
     let answer = gateway.get("/").await;
     assert_eq!(answer.status, 502);
     assert!(answer.text().contains("cannot be reached"), "{}", answer.text());

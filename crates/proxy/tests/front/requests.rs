@@ -1,8 +1,8 @@
 //! What is told of requests at their end, what they are called, and which trace they belong to.
 
 use crate::support::{
-    Gateway, app, connect, gateway, gateway_that_notes, get, h2_over, params, raw, read_until, request, soon,
-    until,
+    Gateway, Nobody, app, connect, gateway, gateway_that_notes, get, h2_over, params, raw, read_until,
+    request, soon, until,
 };
 use http_body_util::BodyExt as _;
 use std::sync::atomic::Ordering::SeqCst;
@@ -146,14 +146,13 @@ async fn bodies_are_counted_however_they_go_out() {
 
 #[tokio::test]
 async fn failures_and_faults_are_told_with_their_reasons_and_the_client_learns_the_id() {
-    // Nobody listens there.
-    let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let (gateway, kept) = noting(params(gone), None);
+    let nobody = Nobody::new();
+    let (gateway, kept) = noting(params(nobody.address), None);
     let failed = gateway.ask(get("/away?secret=1", &[("accept", "application/json")])).await;
     assert_eq!(failed.status, 502);
     let told = kept.of("/away").await;
     assert_eq!((told.outcome, told.reason), (RequestOutcome::UpstreamError, Some("connect")));
-    assert_eq!(told.node, Some(format!("http://{gone}")));
+    assert_eq!(told.node, Some(format!("http://{}", nobody.address)));
     assert_eq!(failed.header("x-request-id").as_bytes(), told.id.as_bytes());
     assert!(
         failed.text().contains(&format!("\"request_id\":\"{}\"", told.id.to_str().unwrap())),

@@ -8,7 +8,8 @@ use hyper::body::{Body, Frame, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::panic::Location;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -20,7 +21,7 @@ use suimon_params::upstream::NodeParams;
 use suimon_params::{DeclaredRoute, Params, RoutePattern};
 use suimon_proxy::{Observer, RequestNotes, Server, View};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -28,8 +29,27 @@ use tokio::task::{JoinHandle, JoinSet};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Returns what `future` returns, which must not take long.
-pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future).await.expect("done in time")
+#[track_caller]
+pub(crate) fn soon<T>(future: impl Future<Output = T>) -> impl Future<Output = T> {
+    let caller = Location::caller();
+    async move {
+        let done = tokio::time::timeout(PATIENCE, future).await;
+        done.unwrap_or_else(|_| panic!("not done in time: what is awaited at {caller}"))
+    }
+}
+
+/// An address at which nobody listens, and that is given to nobody else while this lives.
+pub(crate) struct Nobody {
+    pub(crate) address: SocketAddr,
+    _held: TcpSocket,
+}
+
+impl Nobody {
+    pub(crate) fn new() -> Self {
+        let held = TcpSocket::new_v4().unwrap();
+        held.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        Nobody { address: held.local_addr().unwrap(), _held: held }
+    }
 }
 
 /// Waits until `condition` holds.
