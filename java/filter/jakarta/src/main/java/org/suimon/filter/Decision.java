@@ -14,8 +14,17 @@ record Decision(boolean isAdmitted, byte[] bytes) {
     /** The server is closing, and says nothing any more. */
     static final Decision CLOSED = new Decision(false, null);
 
+    /** Its client has left while it waited. */
+    static final Decision LEFT = new Decision(false, null);
+
     /** A fault of the gate, which is no fault of the visitor: nothing is told. */
     static final Decision UNGATED = new Decision(true, new byte[0]);
+
+    /** Returns whether this says that the client has left. */
+    boolean isOfLeft() {
+        // Its contents are those of CLOSED.
+        return this == LEFT;
+    }
 
     /** Returns what the application is told of the request, by name of header; nothing of one that may not be worked on. */
     Map<String, String> told() {

@@ -35,6 +35,7 @@ final class Permit {
     private final List<AsyncEnd.Forgotten> watches = new ArrayList<>(1);
 
     private boolean isResumed;
+    private volatile Connection connection;
     private volatile boolean isClaimed;
     private final AtomicBoolean isAsynchronous = new AtomicBoolean();
     /** The session that the application has asked for last. */
@@ -83,6 +84,16 @@ final class Permit {
         }
     }
 
+    /** Takes note of the connection by which the request has come, which waits. */
+    void waitsBy(Connection connection) {
+        this.connection = connection;
+    }
+
+    /** Returns the connection of a request that has waited, else null. */
+    Connection connection() {
+        return connection;
+    }
+
     /** Lets the request wait without a thread until it is decided about. */
     void park(AsyncContext waits) {
         synchronized (this) {
@@ -114,7 +125,7 @@ final class Permit {
     }
 
     private void sendAway(AsyncContext waits) {
-        SuimonFilter.sayGone((HttpServletResponse) waits.getResponse());
+        SuimonFilter.sayNothing(decision, (HttpServletResponse) waits.getResponse());
         leave();
         waits.complete();
         endAlone();

@@ -39,6 +39,7 @@ final class Server implements AutoCloseable {
     /** Decided about before their own threads knew of them. Only the thread that hears takes out of it. */
     private final ConcurrentLinkedQueue<Unclaimed> unclaimed = new ConcurrentLinkedQueue<>();
 
+    private final Disconnects disconnects;
     private final ReferenceQueue<AsyncEnd> forgotten = new ReferenceQueue<>();
     private final Thread thread = new Thread(this::hear, "suimon-filter");
     private final AtomicBoolean isClosing = new AtomicBoolean();
@@ -61,6 +62,7 @@ final class Server implements AutoCloseable {
         this.server = server;
         this.isEnding = isEnding;
         this.log = log;
+        disconnects = new Disconnects(log);
         thread.setDaemon(true);
     }
 
@@ -243,6 +245,7 @@ final class Server implements AutoCloseable {
         while (isHearing) {
             endUnclaimed();
             endForgotten();
+            endLeft();
             int result = whole(library.next(server, NEXT_MS, reply), reply);
             switch (result) {
                 case NativeLibrary.OK, NativeLibrary.ANSWERED -> decide(reply, result);
@@ -275,6 +278,16 @@ final class Server implements AutoCloseable {
             if (!permit.isClaimed()) {
                 permit.end();
             }
+        }
+    }
+
+    /** Ends what waits for nobody any more. */
+    private void endLeft() {
+        try {
+            disconnects.look(permits.values());
+        } catch (RuntimeException | LinkageError failure) {
+            // The container's, of one request; the next look finds the others.
+            log.accept("suimon: a request whose client has left could not be ended", failure);
         }
     }
 

@@ -27,6 +27,8 @@ import java.util.function.BooleanSupplier;
 public final class SuimonFilter implements Filter {
     private static final String PERMIT = "org.suimon.filter.permit";
     private static final int RETRY_GONE_S = 2;
+    /** What servers write into their logs where the client has left before there was a status. */
+    private static final int CLIENT_CLOSED_REQUEST = 499;
     /** What Tomcat throws where a body is read or an answer written, and the client is not there any more. */
     private static final String CLIENT_GONE = "org.apache.catalina.connector.ClientAbortException";
 
@@ -129,6 +131,7 @@ public final class SuimonFilter implements Filter {
     /** Lets a request wait without a thread, where that can be done. */
     private void hold(Permit permit, HttpServletRequest request, HttpServletResponse response, FilterChain chain)
             throws IOException, ServletException {
+        permit.waitsBy(new Connection(request.getLocalAddr(), request.getLocalPort(), request.getRemotePort()));
         // Of what the container answers itself a second beginning would be another answer of its own.
         boolean canBeginAnew = request.getDispatcherType() == DispatcherType.REQUEST;
         if (isTomcat && canBeginAnew && request.isAsyncSupported()) {
@@ -162,7 +165,7 @@ public final class SuimonFilter implements Filter {
         }
         permit.end();
         if (decision.bytes() == null) {
-            sayGone(response);
+            sayNothing(decision, response);
         } else {
             new WholeAnswer(decision.bytes()).write(response);
         }
@@ -228,6 +231,16 @@ public final class SuimonFilter implements Filter {
             }
         } finally {
             permit.fail();
+        }
+    }
+
+    /** Answers where the gate has no answer. */
+    static void sayNothing(Decision why, HttpServletResponse response) {
+        if (why.isOfLeft()) {
+            // For the access log alone.
+            response.setStatus(CLIENT_CLOSED_REQUEST);
+        } else {
+            sayGone(response);
         }
     }
 

@@ -4,7 +4,9 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
+import java.net.Socket;
 import java.net.http.HttpResponse;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -18,6 +20,8 @@ import org.junit.jupiter.params.provider.MethodSource;
 @Isolated("it counts who waits while others pass")
 class HoldTest {
     private static final String KINDS = "org.suimon.filter.tests.Tomcat#kinds";
+    /** Waits for its whole body. */
+    private static final String BODY = "POST /shop/pages/body";
     private static final int THREADS = 6;
     private static final int REQUESTS = 30;
 
@@ -73,6 +77,70 @@ class HoldTest {
             assertEquals(1, tomcat.log().stream().filter(line -> line.contains("keep their threads")).count());
             assertTrue(tomcat.state().isIdle());
         }
+    }
+
+    @ParameterizedTest
+    @MethodSource(KINDS)
+    void clients_that_leave_while_they_wait_are_let_go(Tomcat.Kind kind, @TempDir Path base) throws IOException {
+        Tomcat tomcat = new Tomcat(kind, base);
+        tomcat.deploy("shop", tomcat.settings("route", "[{ match = \"" + BODY + "\", mode = 1 }]"));
+        leaveAndStay(tomcat);
+    }
+
+    @ParameterizedTest
+    @MethodSource(KINDS)
+    void clients_that_leave_let_their_threads_go(Tomcat.Kind kind, @TempDir Path base) throws IOException {
+        Tomcat tomcat = new Tomcat(kind, base);
+        Declared.write(tomcat.deploy("shop", java.util.Map.of()), kind, false,
+                "admin.listen", "127.0.0.1:0",
+                "lease.keys", "none",
+                "learned.state", "none",
+                "waiting_room.state", "none",
+                "route", "[{ match = \"" + BODY + "\", mode = 1 }]");
+        leaveAndStay(tomcat);
+    }
+
+    /** Three wait behind one whose body never seems to end: one closes its connection, one resets it, one stays. */
+    private static void leaveAndStay(Tomcat tomcat) throws IOException {
+        try (tomcat) {
+            tomcat.start();
+            try (Socket works = send(tomcat)) {
+                tomcat.await("its work", () -> tomcat.state().total("in_flight") == 1);
+                Socket resets = send(tomcat);
+                try (Socket stays = send(tomcat)) {
+                    Socket closes = send(tomcat);
+                    tomcat.await("a queue", () -> tomcat.state().total("queued") == 3);
+                    closes.close();
+                    tomcat.await("the end of one", () -> tomcat.state().total("queued") == 2);
+                    // It was found open by then.
+                    resets.setSoLinger(true, 0);
+                    resets.close();
+                    tomcat.await("the end of another", () -> tomcat.state().total("queued") == 1);
+                    assertEquals(0, tomcat.state().route(BODY, "completed"), "nobody was worked for meanwhile");
+                    assertTrue(answer(works).startsWith("HTTP/1.1 200"), "the one that works");
+                    assertTrue(answer(stays).startsWith("HTTP/1.1 200"), "the one that stays");
+                }
+            }
+            tomcat.await("the end of all", () -> tomcat.state().isIdle());
+            State state = tomcat.state();
+            assertEquals(2, state.total("disconnects_waiting"), state.json);
+            assertEquals(2, state.route(BODY, "completed"), state.json);
+            assertEquals(0, state.sums().failed(), state.json);
+            assertTrue(state.sums().balance(), state.sums().toString());
+        }
+    }
+
+    /** Sends a request but for half of its body. */
+    private static Socket send(Tomcat tomcat) throws IOException {
+        Socket client = new Socket("127.0.0.1", tomcat.port());
+        String head = BODY + " HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 8\r\n\r\n";
+        client.getOutputStream().write((head + "half").getBytes(StandardCharsets.US_ASCII));
+        return client;
+    }
+
+    private static String answer(Socket client) throws IOException {
+        client.getOutputStream().write("half".getBytes(StandardCharsets.US_ASCII));
+        return new String(client.getInputStream().readAllBytes(), StandardCharsets.US_ASCII);
     }
 
     private static String answer(HttpResponse<String> answer) {
