@@ -331,6 +331,15 @@ pub fn stay_on(cores: &[usize]) -> io::Result<()> {
     Ok(rustix::thread::sched_setaffinity(None, &set_of(cores))?)
 }
 
+/// Pins one thread, of this process or of another one of ours, to these cores.
+///
+/// # Errors
+/// It has ended, this machine has none of them, or forbids it.
+pub fn pin_thread(thread: u32, cores: &[usize]) -> io::Result<()> {
+    let thread = i32::try_from(thread).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
+    Ok(rustix::thread::sched_setaffinity(Some(thread), &set_of(cores))?)
+}
+
 fn set_of(cores: &[usize]) -> CpuSet {
     let mut set = CpuSet::new();
     for core in cores.iter().filter(|core| **core < CpuSet::MAX_CPU) {

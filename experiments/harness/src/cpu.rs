@@ -1,10 +1,12 @@
 //! Processor time, as reported by the kernel.
 
 use std::fs;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use suimon_process::cpu::{self, CoreTime};
+use suimon_process::pin_thread;
 
 use crate::trouble::{Result, Trouble, While};
 
@@ -21,21 +23,34 @@ pub(crate) fn threads_time(pid: u32) -> Result<Duration> {
 
 /// Returns that of the threads whose names are `wanted`.
 pub(crate) fn named_threads_time(pid: u32, wanted: impl Fn(&str) -> bool) -> Result<Duration> {
+    // A thread that has just ended no longer has a file.
+    let nanos = |thread: &PathBuf| {
+        let times = fs::read_to_string(thread.join("schedstat")).ok()?;
+        times.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    let threads = named_threads(pid, wanted)?;
+    Ok(Duration::from_nanos(threads.iter().filter_map(nanos).sum()))
+}
+
+/// Pins them to `core`, and returns how many there are.
+pub(crate) fn pin_named_threads(pid: u32, wanted: impl Fn(&str) -> bool, core: usize) -> Result<usize> {
+    let threads = named_threads(pid, wanted)?;
+    let numbers = threads.iter().filter_map(|thread| thread.file_name()?.to_str()?.parse().ok());
+    let pinned = numbers.map(|number| pin_thread(number, &[core]).trouble(format!("thread {number}")));
+    Ok(pinned.collect::<Result<Vec<()>>>()?.len())
+}
+
+/// Returns the folders of the living threads of process `pid` whose names are `wanted`.
+fn named_threads(pid: u32, wanted: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>> {
     let folder = format!("/proc/{pid}/task");
-    let mut nanos = 0;
+    let mut threads = Vec::new();
     for entry in fs::read_dir(&folder).trouble(&folder)? {
-        let path = entry.trouble(&folder)?.path();
-        // A thread that has just ended no longer has a file.
-        let read = |name| fs::read_to_string(path.join(name)).unwrap_or_default();
-        if wanted(read("comm").trim_end()) {
-            nanos += read("schedstat")
-                .split_whitespace()
-                .next()
-                .and_then(|word| word.parse::<u64>().ok())
-                .unwrap_or(0);
+        let thread = entry.trouble(&folder)?.path();
+        if wanted(fs::read_to_string(thread.join("comm")).unwrap_or_default().trim_end()) {
+            threads.push(thread);
         }
     }
-    Ok(Duration::from_nanos(nanos))
+    Ok(threads)
 }
 
 /// What a core did since the machine started.

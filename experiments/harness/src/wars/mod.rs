@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::claims::{self, Claim};
 use crate::common::{Common, CommonOptions};
-use crate::cpu::CoreUse;
+use crate::cpu::{CoreUse, named_threads_time};
 use crate::crowd::Crowd;
 use crate::data;
 use crate::machine::Machine;
@@ -27,10 +27,14 @@ use place::{Jdk, Place, Plan, Tomcat};
 use visit::War;
 
 const NAME: &str = "wars";
-/// How long the crowd comes to each first, for the compilers: waiting is code, too, and on a core that is used up they
-/// need a minute.
-const WARM_UP: Duration = Duration::from_secs(45);
-/// The same, and time before counting and counted, with --quick.
+/// How long the crowd comes to each first, at a time: again and again, until the compilers keep up. Whoever is counted
+/// before that is slower for no reason of its own.
+const WARM_UP: Duration = Duration::from_secs(20);
+/// The share of their core that they use then. They go on for many minutes, for pages that no longer become faster.
+const COMPILERS_QUIET: f64 = 0.5;
+/// How often it comes at most.
+const WARM_UPS_MAX: u32 = 9;
+/// The time at once, before counting and counted, with --quick, which waits for no compiler.
 const QUICK: [Duration; 3] = [Duration::from_secs(6), Duration::from_secs(2), Duration::from_secs(3)];
 
 /// Does the servlet filter, in a war that nobody has changed, protect it as well as the gateway in front?
@@ -148,6 +152,8 @@ struct Cell {
     session_s_p50: f64,
     /// Shares of one core.
     tomcat_cpu_share: f64,
+    /// Of Java's compilers, on the other core, in the whole turn; it is part of Tomcat's.
+    compilers_cpu_share: f64,
     gateway_cpu_share: Option<f64>,
     crowd_cpu_share: f64,
     app_core: CoreUse,
@@ -155,7 +161,8 @@ struct Cell {
 }
 
 impl Cell {
-    fn new(plan: &Plan<'_>, way: Way, measured: Duration, seen: Seen) -> Self {
+    fn new(plan: &Plan<'_>, way: Way, measured: Duration, turn: Turn) -> Self {
+        let Turn { seen, compilers_cpu_share } = turn;
         let crowd = seen.crowd;
         Cell {
             war: plan.war,
@@ -173,6 +180,7 @@ impl Cell {
             requests_per_s: crowd.requests_per_s,
             session_s_p50: crowd.session_time.p50_s,
             tomcat_cpu_share: seen.app_cpu_share,
+            compilers_cpu_share,
             gateway_cpu_share: seen.gateway_cpu_share,
             crowd_cpu_share: crowd.crowd_cpu_share,
             app_core: seen.app_core,
@@ -181,10 +189,17 @@ impl Cell {
     }
 }
 
+/// What was seen of a turn.
+struct Turn {
+    seen: Seen,
+    compilers_cpu_share: f64,
+}
+
 /// The times of a turn.
 #[derive(Clone, Copy)]
 struct Times {
-    compilers: Duration,
+    /// Of one warm-up, and how many there may be.
+    compilers: (Duration, u32),
     warmup: Duration,
     /// `None`: as long as the war needs.
     measured: Option<Duration>,
@@ -205,12 +220,16 @@ fn measure(common: &Common, options: &Options, path: &Path) -> Result<Data> {
     let (tomcats, mut jdks) = (Tomcat::all()?, Jdk::all(&options.java)?);
     let seconds = |seconds| Duration::from_secs(seconds);
     let (mut times, mut rounds) = (
-        Times { compilers: WARM_UP, warmup: seconds(options.warmup), measured: options.seconds.map(seconds) },
+        Times {
+            compilers: (WARM_UP, WARM_UPS_MAX),
+            warmup: seconds(options.warmup),
+            measured: options.seconds.map(seconds),
+        },
         options.rounds,
     );
     if common.quick {
         let [compilers, warmup, measured] = QUICK;
-        (times, rounds) = (Times { compilers, warmup, measured: Some(measured) }, 1);
+        (times, rounds) = (Times { compilers: (compilers, 1), warmup, measured: Some(measured) }, 1);
         jdks.truncate(1);
     }
     let kept = if options.add { kept(options, path)? } else { Vec::new() };
@@ -274,8 +293,8 @@ fn turns(plan: &Plan<'_>, users: u32, ways: &[Way], times: Times, rounds: u32) -
     let mut cells = Vec::new();
     for round in 0..rounds {
         for (way, place) in &mut places {
-            let seen = play(plan, *way, place, users, (times.warmup, measured))?;
-            let cell = Cell::new(plan, *way, measured, seen);
+            let turn = play(plan, *way, place, users, (times.warmup, measured))?;
+            let cell = Cell::new(plan, *way, measured, turn);
             eprintln!("{}", tell::line(&cell, round + 1));
             cells.push(cell);
         }
@@ -283,14 +302,35 @@ fn turns(plan: &Plan<'_>, users: u32, ways: &[Way], times: Times, rounds: u32) -
     Ok(cells)
 }
 
-fn warm_up(plan: &Plan<'_>, way: Way, place: &mut Place, users: u32, time: Duration) -> Result<()> {
-    let crowd = play(plan, way, place, users, (Duration::ZERO, time))?.crowd;
+fn warm_up(
+    plan: &Plan<'_>,
+    way: Way,
+    place: &mut Place,
+    users: u32,
+    (time, most): (Duration, u32),
+) -> Result<()> {
+    let (war, tomcat) = (plan.war.name(), &plan.tomcat.version);
+    let mut completed = 0;
+    let mut failures = BTreeMap::new();
+    for number in 1..=most {
+        let turn = play(plan, way, place, users, (Duration::ZERO, time))?;
+        completed += turn.seen.crowd.sessions_completed;
+        failures = turn.seen.crowd.failures_by_step;
+        eprintln!(
+            "{war}, Tomcat {tomcat}, Java {}, {}, warm-up {number}: {:.2} sessions/s, compilers use {:.2} of a core",
+            plan.jdk.version,
+            way.word(),
+            turn.seen.crowd.sessions_per_s,
+            turn.compilers_cpu_share
+        );
+        if turn.compilers_cpu_share < COMPILERS_QUIET {
+            break;
+        }
+    }
     // Without protection it may be that nobody does, where so many come.
-    if crowd.sessions_completed > 0 || way == Way::Alone {
+    if completed > 0 || way == Way::Alone {
         return Ok(());
     }
-    let (war, tomcat) = (plan.war.name(), &plan.tomcat.version);
-    let failures = crowd.failures_by_step;
     Err(Trouble::Failed(format!("nobody completes a session of {war} in Tomcat {tomcat}: {failures:?}")))
 }
 
@@ -300,7 +340,7 @@ fn play(
     place: &mut Place,
     users: u32,
     (warmup, measured): (Duration, Duration),
-) -> Result<Seen> {
+) -> Result<Turn> {
     let (common, folder) = (plan.common, plan.base(way));
     place.tomcat.must_run()?;
     let crowd = Crowd {
@@ -314,5 +354,17 @@ fn play(
         measure: Some(measured),
     };
     let pid = place.tomcat.pid();
-    observe(common, &crowd, pid, &mut place.gateway, &folder.join("states.jsonl"), |_| ())
+    let (began, before) = (Instant::now(), compilers_time(pid)?);
+    let seen = observe(common, &crowd, pid, &mut place.gateway, &folder.join("states.jsonl"), |_| ())?;
+    let compiled = compilers_time(pid)?.saturating_sub(before);
+    Ok(Turn { seen, compilers_cpu_share: compiled.as_secs_f64() / began.elapsed().as_secs_f64() })
+}
+
+fn compilers_time(pid: u32) -> Result<Duration> {
+    named_threads_time(pid, is_compiler)
+}
+
+/// Returns whether a thread of this name is one of Java's compilers, as the kernel cuts it: `C2 CompilerThread0`.
+fn is_compiler(name: &str) -> bool {
+    name.contains("CompilerThre")
 }

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use suimon_process::{Program, Running, free_address};
 
-use super::Way;
-use super::visit::War;
+use super::visit::{PATIENCE_S, War};
+use super::{Way, is_compiler};
 use crate::common::{Common, experiments};
+use crate::cpu::pin_named_threads;
 use crate::gateways::{Gateway, start_suimon};
 use crate::http;
 use crate::trouble::{Result, Trouble, While, failed};
@@ -23,8 +24,6 @@ const LINES: u32 = 40;
 /// The wiki writes its last saves to disk at each save, by default 2,048 of them. That becomes 85 % of its work, more with
 /// each save, and no two turns have the same wiki.
 const SAVES_RETAINED: u32 = 16;
-/// What the gate is told, in front and inside: refused visitors come back, and nothing is kept.
-const GATE: &str = "[[session]]\nkind = \"visit\"\nwaiting_room = false\n";
 
 /// A Tomcat, unpacked from its archive.
 #[derive(Clone, Debug)]
@@ -157,6 +156,7 @@ impl Plan<'_> {
         self.set(&base, way, address, admin)?;
         let mut tomcat = self.start(&base)?;
         tomcat.wait_for_listener(address, DEPLOY_PATIENCE)?;
+        self.set_compilers_apart(tomcat.pid())?;
         let (path, text) = self.war.ready();
         tomcat.wait_for("page with the text wanted", DEPLOY_PATIENCE, |_| {
             let answer = http::get(address, path, ASK_PATIENCE).ok()?;
@@ -173,7 +173,7 @@ impl Plan<'_> {
                 }
                 gateway
             }
-            Some(core) => start_suimon(common, &base, address, Some(GATE), core)?,
+            Some(core) => start_suimon(common, &base, address, Some(&gate()), core)?,
         };
         let field = self.field(address)?;
         Ok(Place { tomcat, gateway, field })
@@ -239,7 +239,8 @@ impl Plan<'_> {
         let inside = if way == Way::Inside {
             let (settings, jar) = (base.join("suimon.toml"), self.tomcat.filter()?);
             let text = format!(
-                "{GATE}\n[admin]\nlisten = \"{admin}\"\n\n[lease]\nkeys = \"none\"\n\n[learned]\nstate = \"none\"\n"
+                "{}\n[admin]\nlisten = \"{admin}\"\n\n[lease]\nkeys = \"none\"\n\n[learned]\nstate = \"none\"\n",
+                gate()
             );
             write(&settings, &text)?;
             let name = jar.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -287,6 +288,15 @@ impl Plan<'_> {
         Ok(java.start(base)?)
     }
 
+    /// Gives Java's compilers the other core. They need minutes of one that is used up, and whoever is ahead with them
+    /// completes more, compiles more, and stays ahead.
+    fn set_compilers_apart(&self, pid: u32) -> Result<()> {
+        match pin_named_threads(pid, is_compiler, self.common.load_core)? {
+            0 => failed("this Java has no compilers that are known by name"),
+            _ => Ok(()),
+        }
+    }
+
     fn field(&self, address: SocketAddr) -> Result<String> {
         let Some((path, before)) = self.war.form() else { return Ok(String::new()) };
         let form = http::get(address, path, ASK_PATIENCE)?;
@@ -294,6 +304,12 @@ impl Plan<'_> {
         let name = body.split(before).nth(1).and_then(|behind| behind.split('\'').next());
         name.map(str::to_string).ok_or_else(|| Trouble::Failed(format!("{path}: there is no form")))
     }
+}
+
+/// Returns what the gate is told, in front and inside: refused visitors come back, nothing is kept, and how long visitors
+/// wait. It would learn that from the ends of the turns, at which all leave at once.
+fn gate() -> String {
+    format!("[[session]]\nkind = \"visit\"\nwaiting_room = false\npatience = \"{PATIENCE_S}s\"\n")
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {
