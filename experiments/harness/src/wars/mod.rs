@@ -47,7 +47,7 @@ const QUICK: [Duration; 3] = [Duration::from_secs(6), Duration::from_secs(2), Du
 /// protection come to: the gateway on the other core, and Tomcat alone.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  ./experiments/run wars                   about 90 minutes
+  ./experiments/run wars                   about 100 minutes
   ./experiments/run wars --quick           a look whether it runs, with one Java, about 3 minutes
   ./experiments/run wars --wars jspwiki --add          one war again; what the data have of the others stays
   ./experiments/run wars --wars jspwiki --java /usr/lib/jvm/java-17-openjdk-amd64 --out /tmp/wiki      these alone")]
@@ -152,8 +152,10 @@ struct Cell {
     session_s_p50: f64,
     /// Shares of one core.
     tomcat_cpu_share: f64,
-    /// Of Java's compilers, on the other core, in the whole turn; it is part of Tomcat's.
-    compilers_cpu_share: f64,
+    /// Of Java's compilers, on the other core, in the whole turn; it is part of Tomcat's. `None`: an earlier turn, in which
+    /// they had Tomcat's core.
+    #[serde(default)]
+    compilers_cpu_share: Option<f64>,
     gateway_cpu_share: Option<f64>,
     crowd_cpu_share: f64,
     app_core: CoreUse,
@@ -180,7 +182,7 @@ impl Cell {
             requests_per_s: crowd.requests_per_s,
             session_s_p50: crowd.session_time.p50_s,
             tomcat_cpu_share: seen.app_cpu_share,
-            compilers_cpu_share,
+            compilers_cpu_share: Some(compilers_cpu_share),
             gateway_cpu_share: seen.gateway_cpu_share,
             crowd_cpu_share: crowd.crowd_cpu_share,
             app_core: seen.app_core,
@@ -259,7 +261,7 @@ fn measure(common: &Common, options: &Options, path: &Path) -> Result<Data> {
             for (of_tomcat, plan) in plans.into_iter().enumerate() {
                 let number = at * jdks.len() + of_tomcat;
                 let mut ways = if number + 1 == pairs { Way::ALL.to_vec() } else { Way::COMPARED.to_vec() };
-                // Whoever is first has compilers with more to do: that is not always the same one.
+                // Whoever is first, it is not always the same one.
                 if number % 2 == 1 {
                     ways.reverse();
                 }

@@ -2,9 +2,13 @@ package org.suimon.filter;
 
 import java.net.InetAddress;
 import java.net.UnknownHostException;
-import java.util.Locale;
+import java.util.Arrays;
+import java.util.HexFormat;
 
-/** The connection of a request that waits, by the name that it has in the kernel's tables. */
+/**
+ * The connection of a request that waits, by the names that it has in the kernel's tables: its whole name, and a short one
+ * without the address of the other side, of which a container may have been told another one.
+ */
 final class Connection {
     /** States, as they stand there. */
     static final String ESTABLISHED = "01";
@@ -14,12 +18,19 @@ final class Connection {
     private static final String MAPPED = "0000000000000000FFFF0000";
     private static final int PORT_LENGTH = 4;
     private static final int BYTES_OF_WORD = 4;
+    private static final HexFormat HEXADECIMAL = HexFormat.of().withUpperCase();
+    /** Of what is no address. */
+    private static final String NOWHERE = "-";
 
     private final String address;
     private final int port;
+    private final String remoteAddress;
     private final int remotePort;
     private final long since = System.nanoTime();
-    private String name;
+    private String shortName;
+    private String wholeName;
+    /** Whether it was found by its whole name. */
+    private boolean isExact;
     private boolean wasOpen;
     private int looks;
 
@@ -27,9 +38,10 @@ final class Connection {
      * Notes where a request has come in. What a container is told by a proxy (AJP, RemoteIpValve) is no name of any
      * connection here, and finds none.
      */
-    Connection(String address, int port, int remotePort) {
+    Connection(String address, int port, String remoteAddress, int remotePort) {
         this.address = address;
         this.port = port;
+        this.remoteAddress = remoteAddress;
         this.remotePort = remotePort;
     }
 
@@ -37,35 +49,76 @@ final class Connection {
         return now - since;
     }
 
-    /** Returns its name: our address and port, and the port of the other side. */
-    String name() {
-        if (name == null) {
-            name = hexadecimal(address) + hexadecimal(port) + hexadecimal(remotePort);
+    /** Returns our address and port, and the port of the other side. */
+    String shortName() {
+        name();
+        return shortName;
+    }
+
+    /** Returns the short name, and the address of the other side. */
+    String wholeName() {
+        name();
+        return wholeName;
+    }
+
+    private void name() {
+        if (shortName == null) {
+            shortName = hexadecimal(address) + hexadecimal(port) + hexadecimal(remotePort);
+            wholeName = shortName + hexadecimal(remoteAddress);
         }
-        return name;
     }
 
     /**
-     * Takes note of what was found of it, and returns whether its client has gone: it was not open in so many looks in a
-     * row. One that was never found, neither open nor closed, is not judged.
+     * Takes note of what was found under both names, and returns whether its client has gone: it was not open in so many
+     * looks in a row. One that was never found, neither open nor closed, is not judged.
      */
-    boolean isGone(boolean isOpen, boolean isClosed, int looksWanted) {
-        wasOpen |= isOpen;
-        looks = !isOpen && (isClosed || wasOpen) ? looks + 1 : 0;
+    boolean isGone(Found byWhole, Found byShort, int looksWanted) {
+        isExact |= byWhole.isOpen || byWhole.isClosed;
+        Found found = isExact ? byWhole : byShort;
+        wasOpen |= found.isOpen;
+        looks = !found.isOpen && (found.isClosed || wasOpen) ? looks + 1 : 0;
         return looks >= looksWanted;
     }
 
+    /** What a look has found under a name. */
+    static final class Found {
+        private boolean isOpen;
+        private boolean isClosed;
+
+        boolean isOpen() {
+            return isOpen;
+        }
+
+        void note(String state) {
+            isOpen |= state.equals(ESTABLISHED);
+            isClosed |= state.equals(CLOSE_WAIT);
+        }
+    }
+
     /**
-     * Returns the name in a line of a table, which has number, our address and port, those of the other side, and state:
-     * {@code 0: 0100007F:1F90 0100007F:D2F0 01 ...}.
+     * Returns the whole name in a line of a table, which has number, our address and port, those of the other side, and
+     * state: {@code 0: 0100007F:1F90 0100007F:D2F0 01 ...}.
      */
-    static String name(String line) {
+    static String wholeName(String line) {
         int begin = line.indexOf(':') + 2;
         int colon = line.indexOf(':', begin);
-        int remote = line.indexOf(':', colon + 1) + 1;
-        int from = line.startsWith(MAPPED, begin) ? begin + MAPPED.length() : begin;
-        return line.substring(from, colon) + line.substring(colon + 1, colon + 1 + PORT_LENGTH)
-                + line.substring(remote, remote + PORT_LENGTH);
+        int remoteBegin = colon + 1 + PORT_LENGTH + 1;
+        int remoteColon = line.indexOf(':', remoteBegin);
+        return address(line, begin, colon) + port(line, colon) + port(line, remoteColon)
+                + address(line, remoteBegin, remoteColon);
+    }
+
+    /** Returns the short name in a whole one, whose two addresses have the same length. */
+    static String shortName(String wholeName) {
+        return wholeName.substring(0, wholeName.length() / 2 + PORT_LENGTH);
+    }
+
+    private static String address(String line, int begin, int end) {
+        return line.substring(line.startsWith(MAPPED, begin) ? begin + MAPPED.length() : begin, end);
+    }
+
+    private static String port(String line, int colon) {
+        return line.substring(colon + 1, colon + 1 + PORT_LENGTH);
     }
 
     /** Returns the state in a line, if it is one of ours, else null. */
@@ -79,27 +132,33 @@ final class Connection {
     }
 
     private static String hexadecimal(int port) {
-        return String.format(Locale.ROOT, "%04X", port);
+        return HEXADECIMAL.toHexDigits((short) port);
     }
 
     /** Returns an address as the kernel writes it: words of four bytes, each with its last byte first. */
     private static String hexadecimal(String address) {
         // Anything else might be a name, and be looked up.
-        boolean isLiteral = address != null && (address.indexOf(':') >= 0 || address.matches("\\d+\\.\\d+\\.\\d+\\.\\d+"));
+        boolean isLiteral = address != null && (address.indexOf(':') >= 0 || isVersion4(address));
         if (!isLiteral) {
-            return "-";
+            return NOWHERE;
         }
         byte[] bytes;
         try {
             bytes = InetAddress.getByName(address.split("%", 2)[0]).getAddress();
         } catch (UnknownHostException none) {
-            return "-";
+            return NOWHERE;
         }
         StringBuilder text = new StringBuilder(2 * bytes.length);
-        for (int at = 0; at < bytes.length; at++) {
-            int word = at - at % BYTES_OF_WORD;
-            text.append(String.format(Locale.ROOT, "%02X", bytes[word + BYTES_OF_WORD - 1 - at % BYTES_OF_WORD]));
+        for (int word = 0; word < bytes.length; word += BYTES_OF_WORD) {
+            for (int at = word + BYTES_OF_WORD - 1; at >= word; at--) {
+                text.append(HEXADECIMAL.toHexDigits(bytes[at]));
+            }
         }
         return text.toString();
+    }
+
+    private static boolean isVersion4(String address) {
+        return address.matches("\\d{1,3}(\\.\\d{1,3}){3}")
+                && Arrays.stream(address.split("\\.")).allMatch(part -> Integer.parseInt(part) < 256);
     }
 }

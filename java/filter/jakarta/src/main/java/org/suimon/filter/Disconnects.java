@@ -14,6 +14,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BiConsumer;
+import org.suimon.filter.Connection.Found;
 
 /**
  * Finds the clients that have left while their requests wait.
@@ -48,13 +49,6 @@ final class Disconnects {
     private long nextLook = System.nanoTime();
     private boolean hasFailed;
 
-    /** What the kernel says of the connections between an address with its port, and a port of the other side. */
-    private static final class Found {
-        private final List<Permit> permits = new ArrayList<>(1);
-        private boolean isOpen;
-        private boolean isClosed;
-    }
-
     Disconnects(BiConsumer<String, Throwable> log) {
         this.log = log;
     }
@@ -66,14 +60,19 @@ final class Disconnects {
             return;
         }
         nextLook = now + LOOK_EVERY_NS;
-        Map<String, Found> wanted = waiting(permits, now);
-        if (wanted.isEmpty()) {
+        List<Permit> waiting = waiting(permits, now);
+        if (waiting.isEmpty()) {
             return;
         }
+        Map<String, Found> wanted = new HashMap<>();
         try {
             long began = clock.getCurrentThreadCpuTime();
+            for (Permit permit : waiting) {
+                wanted.put(permit.connection().wholeName(), new Found());
+                wanted.put(permit.connection().shortName(), new Found());
+            }
             for (Path table : TABLES) {
-                if (Files.exists(table) && !wanted.values().stream().allMatch(found -> found.isOpen)) {
+                if (Files.exists(table) && !wanted.values().stream().allMatch(Found::isOpen)) {
                     read(table, wanted);
                 }
             }
@@ -87,15 +86,23 @@ final class Disconnects {
             hasFailed = true;
             return;
         }
-        wanted.values().forEach(Disconnects::judge);
+        for (Permit permit : waiting) {
+            Connection connection = permit.connection();
+            Found byWhole = wanted.get(connection.wholeName());
+            Found byShort = wanted.get(connection.shortName());
+            if (permit.isWaiting() && connection.isGone(byWhole, byShort, LOOKS)) {
+                permit.leave();
+                permit.decide(Decision.LEFT);
+            }
+        }
     }
 
-    private static Map<String, Found> waiting(Collection<Permit> permits, long now) {
-        Map<String, Found> waiting = new HashMap<>();
+    private static List<Permit> waiting(Collection<Permit> permits, long now) {
+        List<Permit> waiting = new ArrayList<>();
         for (Permit permit : permits) {
             Connection connection = permit.connection();
             if (connection != null && connection.age(now) >= AGE_MIN_NS && permit.isWaiting()) {
-                waiting.computeIfAbsent(connection.name(), name -> new Found()).permits.add(permit);
+                waiting.add(permit);
             }
         }
         return waiting;
@@ -108,22 +115,17 @@ final class Disconnects {
             for (String line = lines.readLine(); line != null; line = lines.readLine()) {
                 String state = Connection.state(line);
                 if (state != null) {
-                    Found found = wanted.get(Connection.name(line));
-                    if (found != null) {
-                        found.isOpen |= state.equals(Connection.ESTABLISHED);
-                        found.isClosed |= state.equals(Connection.CLOSE_WAIT);
-                    }
+                    String name = Connection.wholeName(line);
+                    note(wanted.get(name), state);
+                    note(wanted.get(Connection.shortName(name)), state);
                 }
             }
         }
     }
 
-    private static void judge(Found found) {
-        for (Permit permit : found.permits) {
-            if (permit.isWaiting() && permit.connection().isGone(found.isOpen, found.isClosed, LOOKS)) {
-                permit.leave();
-                permit.decide(Decision.LEFT);
-            }
+    private static void note(Found found, String state) {
+        if (found != null) {
+            found.note(state);
         }
     }
 }

@@ -131,7 +131,8 @@ public final class SuimonFilter implements Filter {
     /** Lets a request wait without a thread, where that can be done. */
     private void hold(Permit permit, HttpServletRequest request, HttpServletResponse response, FilterChain chain)
             throws IOException, ServletException {
-        permit.waitsBy(new Connection(request.getLocalAddr(), request.getLocalPort(), request.getRemotePort()));
+        permit.waitsBy(new Connection(
+                request.getLocalAddr(), request.getLocalPort(), request.getRemoteAddr(), request.getRemotePort()));
         // Of what the container answers itself a second beginning would be another answer of its own.
         boolean canBeginAnew = request.getDispatcherType() == DispatcherType.REQUEST;
         if (isTomcat && canBeginAnew && request.isAsyncSupported()) {
