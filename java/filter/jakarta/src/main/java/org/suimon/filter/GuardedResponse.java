@@ -39,6 +39,9 @@ final class GuardedResponse extends HttpServletResponseWrapper {
     /** Of the request: whatever stands around the response, its answer is one. */
     private final KeptHeaders kept;
     private long written;
+    private int bufferSize;
+    /** Whether the head is told and what was kept of it has gone on: bytes need not be counted any more. */
+    private boolean isConcluded;
     private long contentLength = -1;
     private GuardedStream stream;
     private GuardedWriter writer;
@@ -75,6 +78,7 @@ final class GuardedResponse extends HttpServletResponseWrapper {
     void conclude(int status) {
         if (permit.isAnswered()) {
             kept.release(HeaderChanges.NONE, arrived::addHeader);
+            isConcluded = true;
             return;
         }
         HeaderChanges changes = permit.answer(status, lines());
@@ -142,8 +146,16 @@ final class GuardedResponse extends HttpServletResponseWrapper {
 
     /** Takes note of bytes that are about to be written, which may fill the buffer. */
     void writes(long bytes) {
+        // Some applications write byte by byte.
+        if (isConcluded) {
+            return;
+        }
+        if (written == 0) {
+            // It stays the same from the first byte on.
+            bufferSize = arrived.getBufferSize();
+        }
         written += bytes;
-        if (written >= arrived.getBufferSize() || contentLength >= 0 && written >= contentLength) {
+        if (written >= bufferSize || contentLength >= 0 && written >= contentLength) {
             conclude(getStatus());
         }
     }

@@ -17,7 +17,12 @@ final class GuardedStream extends ServletOutputStream {
     @Override
     public void write(int one) throws IOException {
         response.writes(1);
-        noticed(() -> to.write(one));
+        try {
+            to.write(one);
+        } catch (IOException gone) {
+            response.clientHasLeft();
+            throw gone;
+        }
     }
 
     @Override

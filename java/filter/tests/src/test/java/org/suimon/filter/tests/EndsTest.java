@@ -110,7 +110,7 @@ class EndsTest {
         try (tomcat) {
             tomcat.start();
             for (String asked : new String[] {
-                "GET /shop/pages/big?kb=100000", "GET /shop/pages/async-big?ms=100", "GET /shop/pages/slow?ms=100",
+                "GET /shop/pages/big?kb=100000", "GET /shop/pages/async-big?ms=1000", "GET /shop/pages/slow?ms=1000",
                 "POST /shop/pages/body"
             }) {
                 try (Socket client = new Socket("127.0.0.1", tomcat.port())) {
