@@ -11,6 +11,9 @@ use nodes_with_sessions::{Crowd, Node, Visitor};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 
+/// Whom the gate asks to come later says nothing of nodes.
+const OPEN: &str = "[gate]\nsession_law = \"open\"\n";
+
 struct Site {
     gateway: Gateway,
     folder: tempfile::TempDir,
@@ -59,7 +62,7 @@ fn a_file_that_changes_again_and_again_costs_no_request() {
     let folder = tempfile::tempdir().unwrap();
     let nodes: Vec<_> = ["a", "b", "c"].iter().map(|name| Node::start(&folder, name, "")).collect();
     let [a, b, c] = &nodes[..] else { panic!() };
-    let site = Site::start(&format!("{}\n", a.url()), "");
+    let site = Site::start(&format!("{}\n", a.url()), OPEN);
     site.until_nodes(&[(a, "up")]);
     let load = Load::begin(site.gateway.clients, 8, "/");
     let lists: [&[&Node]; 10] =
@@ -218,7 +221,7 @@ fn a_name_that_gets_other_addresses_leads_to_other_nodes() {
     let names = |text: &str| file(&folder, "hosts", text);
     let hosts = names("127.0.0.1 shop.internal\n");
     let settings = format!(
-        "[upstream]\nnodes = [\"http://shop.internal:{}\"]\ndiscover = \"dns\"\ndiscover_every = \"1s\"\n",
+        "[upstream]\nnodes = [\"http://shop.internal:{}\"]\ndiscover = \"dns\"\ndiscover_every = \"1s\"\n{OPEN}",
         a.address.port()
     );
     let settings = file(&folder, "suimon.toml", &settings);

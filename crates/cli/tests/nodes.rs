@@ -94,7 +94,7 @@ const AWAY: Duration = Duration::from_secs(11);
 /// The file, in the site's folder, that keeps nodes from coming to their start.
 const HOLD: &str = "hold";
 
-/// These tests ask what becomes of requests, and on a crowded machine the session law may refuse some.
+/// Whom the gate asks to come later says nothing of nodes.
 const OPEN: &str = "\n[gate]\nsession_law = \"open\"\n";
 
 const THREE: &str = "law = \"fixed\"\ncount = 3";

@@ -79,6 +79,9 @@ fn settings(folder: &tempfile::TempDir, pool: &str, other: &str) -> String {
     file(folder, "suimon.toml", &text)
 }
 
+/// Whom the gate asks to come later says nothing of workers.
+const OPEN: &str = "[gate]\nsession_law = \"open\"";
+
 fn php(workers: usize) -> String {
     format!("command = [\"php-cgi\"]\nsize_law = \"fixed\"\nworkers = {workers}\n")
 }
@@ -90,7 +93,7 @@ fn kill(pid: u32) {
 
 #[test]
 fn workers_that_are_killed_under_load_cost_no_request_that_may_be_sent_again() {
-    let site = Site::start(&php(3), "");
+    let site = Site::start(&php(3), OPEN);
     let workers = site.all(3);
     let load = Load::begin(site.gateway.clients, 6, "/?ms=5");
     load.until_served(20);
@@ -107,8 +110,7 @@ fn workers_that_are_killed_under_load_cost_no_request_that_may_be_sent_again() {
 
 #[test]
 fn workers_that_are_killed_all_at_once_cost_no_request_that_may_be_sent_again() {
-    // Whom the gate asks to come later says nothing of workers.
-    let site = Site::start(&php(12), "[gate]\nsession_law = \"open\"");
+    let site = Site::start(&php(12), OPEN);
     let mut workers = site.all(12);
     let load = Load::begin(site.gateway.clients, 10, "/?ms=150");
     for _ in 0..3 {
