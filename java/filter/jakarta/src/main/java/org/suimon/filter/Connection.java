@@ -4,6 +4,7 @@ import java.net.InetAddress;
 import java.net.UnknownHostException;
 import java.util.Arrays;
 import java.util.HexFormat;
+import java.util.regex.Pattern;
 
 /**
  * The connection of a request that waits, by the names that it has in the kernel's tables: its whole name, and a short one
@@ -19,6 +20,8 @@ final class Connection {
     private static final int PORT_LENGTH = 4;
     private static final int BYTES_OF_WORD = 4;
     private static final HexFormat HEXADECIMAL = HexFormat.of().withUpperCase();
+    /** What is looked up nowhere if it is no address of version 6; behind it may stand a zone. */
+    private static final Pattern VERSION_6 = Pattern.compile("[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*(%.*)?");
     /** Of what is no address. */
     private static final String NOWHERE = "-";
 
@@ -138,7 +141,7 @@ final class Connection {
     /** Returns an address as the kernel writes it: words of four bytes, each with its last byte first. */
     private static String hexadecimal(String address) {
         // Anything else might be a name, and be looked up.
-        boolean isLiteral = address != null && (address.indexOf(':') >= 0 || isVersion4(address));
+        boolean isLiteral = address != null && (isVersion4(address) || VERSION_6.matcher(address).matches());
         if (!isLiteral) {
             return NOWHERE;
         }
