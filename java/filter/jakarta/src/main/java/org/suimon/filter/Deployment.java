@@ -45,14 +45,19 @@ final class Deployment {
         }
     }
 
+    /** Returns the version of an application of which Tomcat keeps several at once, else an empty text. */
+    static String version(ServletContext context) {
+        return context.getAttribute(VERSION_ATTRIBUTE) instanceof String version ? version : "";
+    }
+
     private static Object managed(ServletContext context) throws JMException {
         String[] host = context.getVirtualServerName().split("/", 2);
         if (host.length < 2) {
             throw new InstanceNotFoundException();
         }
-        Object version = context.getAttribute(VERSION_ATTRIBUTE);
+        String version = version(context);
         String path = context.getContextPath();
-        String called = version == null || version.equals("") ? path : path + "##" + version;
+        String called = version.isEmpty() ? path : path + "##" + version;
         Hashtable<String, String> keys = new Hashtable<>();
         keys.put("j2eeType", "WebModule");
         keys.put("name", "//" + host[1] + (called.startsWith("/") ? "" : "/") + called);

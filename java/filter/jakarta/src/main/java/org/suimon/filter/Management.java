@@ -12,7 +12,10 @@ import javax.management.MBeanServer;
 import javax.management.ObjectName;
 import javax.management.StandardMBean;
 
-/** Shows a filter by JMX: {@code org.suimon:type=Filter,server="Catalina/localhost",context="/shop"}. */
+/**
+ * Shows a filter by JMX: {@code org.suimon:type=Filter,server="Catalina/localhost",context="/shop"}, with a version where
+ * several of an application are there at once.
+ */
 final class Management extends StandardMBean implements SuimonMXBean {
     private final Server server;
     private final ObjectName name;
@@ -25,10 +28,12 @@ final class Management extends StandardMBean implements SuimonMXBean {
 
     /** Registers the bean of an application. Without it, which is logged, the filter works all the same. */
     static Management register(ServletContext context, Server server) {
+        String version = Deployment.version(context);
         try {
             ObjectName name = new ObjectName("org.suimon:type=Filter,server="
                     + ObjectName.quote(context.getVirtualServerName())
-                    + ",context=" + ObjectName.quote(context.getContextPath()));
+                    + ",context=" + ObjectName.quote(context.getContextPath())
+                    + (version.isEmpty() ? "" : ",version=" + ObjectName.quote(version)));
             Management management = new Management(server, name);
             MBeanServer beans = ManagementFactory.getPlatformMBeanServer();
             if (beans.isRegistered(name)) {
