@@ -15,6 +15,7 @@ final class GuardedWriter extends PrintWriter {
     private final GuardedResponse response;
     private final boolean isUtf8;
     private final double bytesPerChar;
+    private boolean isClosed;
 
     GuardedWriter(PrintWriter to, String encoding, GuardedResponse response) {
         super(to);
@@ -90,14 +91,23 @@ final class GuardedWriter extends PrintWriter {
     public void flush() {
         response.flushes();
         to.flush();
+        // Once closed, any writer has an error to tell that is no client's.
+        if (!isClosed) {
+            checkError();
+        }
     }
 
     @Override
     public void close() {
         response.flushes();
         to.close();
+        if (!isClosed) {
+            isClosed = true;
+            checkError();
+        }
     }
 
+    /** Writers throw nothing where the client has left. Of Tomcat's this asks no more than whether it has seen that. */
     @Override
     public boolean checkError() {
         boolean failed = to.checkError();

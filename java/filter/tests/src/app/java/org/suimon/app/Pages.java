@@ -110,6 +110,13 @@ public class Pages extends HttpServlet {
                     response.getOutputStream().write(piece);
                 }
             }
+            case "/big-text" -> {
+                String piece = "x".repeat(1000);
+                for (int left = number(request, "kb"); left > 0; left--) {
+                    response.getWriter().write(piece);
+                }
+                response.getWriter().flush();
+            }
             case "/signal" -> {
                 response.setHeader("Suimon-Session", request.getParameter("session"));
                 response.setHeader("CDN-Cache-Control", "max-age=60");
