@@ -121,6 +121,11 @@ final class Permit {
             // Its container has ended it meanwhile, and takes it apart, perhaps at this moment.
             leave();
             endAlone();
+        } catch (RuntimeException | Error failure) {
+            // Parked it has no time-out: nobody else would end it.
+            leave();
+            endAlone();
+            throw failure;
         }
     }
 

@@ -8,6 +8,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.StampedLock;
 import java.util.function.BiConsumer;
 import java.util.function.BooleanSupplier;
@@ -45,6 +46,8 @@ final class Server implements AutoCloseable {
     private final AtomicBoolean isClosing = new AtomicBoolean();
     private volatile boolean isHearing = true;
     private int faults;
+    /** Failures of the thread that hears. Only it counts them. */
+    private int failures;
 
     private record Unclaimed(Permit permit, long since) {}
 
@@ -104,7 +107,14 @@ final class Server implements AutoCloseable {
                 permit.decide(decision);
                 yield new Entry(permit, decision, result);
             }
-            case NativeLibrary.WAITS -> new Entry(claim(reply.request), null, result);
+            case NativeLibrary.WAITS -> {
+                Permit permit = claim(reply.request);
+                if (isClosing.get()) {
+                    // Who sends all away may have been by already.
+                    permit.decide(Decision.CLOSED);
+                }
+                yield new Entry(permit, null, result);
+            }
             case NativeLibrary.ANSWERED -> over(new Decision(false, reply.copy()), result);
             case NativeLibrary.CLOSED -> over(Decision.CLOSED, result);
             default -> {
@@ -242,20 +252,44 @@ final class Server implements AutoCloseable {
     /** Hears which waiting requests are decided about, until the server closes. */
     private void hear() {
         Reply reply = new Reply(32 << 10);
-        while (isHearing) {
-            endUnclaimed();
-            endForgotten();
-            endLeft();
-            int result = whole(library.next(server, NEXT_MS, reply), reply);
-            switch (result) {
-                case NativeLibrary.OK, NativeLibrary.ANSWERED -> decide(reply, result);
-                case NativeLibrary.NOTHING, NativeLibrary.UNKNOWN -> { }
-                case NativeLibrary.CLOSED -> {
-                    return;
-                }
-                default -> fault("suimon_server_next", result, reply);
+        boolean goesOn = true;
+        while (goesOn && isHearing) {
+            try {
+                goesOn = hearOnce(reply);
+            } catch (RuntimeException | Error failure) {
+                goOn(failure);
             }
         }
+    }
+
+    /** Returns whether there will be more to hear. */
+    private boolean hearOnce(Reply reply) {
+        endUnclaimed();
+        endForgotten();
+        endLeft();
+        int result = whole(library.next(server, NEXT_MS, reply), reply);
+        switch (result) {
+            case NativeLibrary.OK, NativeLibrary.ANSWERED -> decide(reply, result);
+            case NativeLibrary.NOTHING, NativeLibrary.UNKNOWN -> { }
+            case NativeLibrary.CLOSED -> {
+                return false;
+            }
+            default -> fault("suimon_server_next", result, reply);
+        }
+        return true;
+    }
+
+    /** Survives what went wrong, which may be that memory was short: without this thread all that waits would wait for ever. */
+    private void goOn(Throwable failure) {
+        try {
+            if (failures < FAULTS_LOGGED_MAX) {
+                failures++;
+                log.accept("suimon: the thread that hears what becomes of waiting requests goes on after a failure", failure);
+            }
+        } catch (RuntimeException | Error again) {
+            // There is no memory for words either.
+        }
+        LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(NEXT_MS));
     }
 
     private void decide(Reply reply, int result) {
@@ -332,7 +366,10 @@ final class Server implements AutoCloseable {
         }
         isHearing = false;
         join();
-        permits.values().forEach(Permit::end);
+        for (Permit permit : permits.values()) {
+            permit.decide(Decision.CLOSED);
+            permit.end();
+        }
         calls.writeLock();
         library.close(server);
     }

@@ -136,10 +136,7 @@ public final class SuimonFilter implements Filter {
         // Of what the container answers itself a second beginning would be another answer of its own.
         boolean canBeginAnew = request.getDispatcherType() == DispatcherType.REQUEST;
         if (isTomcat && canBeginAnew && request.isAsyncSupported()) {
-            AsyncContext waits = request.startAsync(new ResumedRequest(request, permit), response);
-            waits.setTimeout(0);
-            waits.addListener(AsyncEnd.ofParked(permit));
-            permit.park(waits);
+            park(permit, request, response);
             return;
         }
         if (canBeginAnew && hasWarned.compareAndSet(false, true)) {
@@ -154,6 +151,20 @@ public final class SuimonFilter implements Filter {
             permit.leave();
             permit.end();
             sayGone(response);
+        }
+    }
+
+    private static void park(Permit permit, HttpServletRequest request, HttpServletResponse response) {
+        try {
+            AsyncContext waits = request.startAsync(new ResumedRequest(request, permit), response);
+            waits.setTimeout(0);
+            waits.addListener(AsyncEnd.ofParked(permit));
+            permit.park(waits);
+        } catch (RuntimeException | Error failure) {
+            // Nobody else would end it.
+            permit.leave();
+            permit.end();
+            throw failure;
         }
     }
 
