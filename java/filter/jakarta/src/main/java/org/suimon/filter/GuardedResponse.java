@@ -24,6 +24,7 @@ import java.util.function.IntSupplier;
  * gate, and changes in it what the gate says.
  */
 final class GuardedResponse extends HttpServletResponseWrapper {
+    private static final String LENGTH = "Content-Length";
     private static final List<String> TOLD = List.of("Cache-Control", "Set-Cookie");
     /** They hold a slot until their head alone, as at a gateway. */
     private static final List<String> STREAMS =
@@ -43,6 +44,8 @@ final class GuardedResponse extends HttpServletResponseWrapper {
     /** Whether the head is told and what was kept of it has gone on: bytes need not be counted any more. */
     private boolean isConcluded;
     private long contentLength = -1;
+    /** What the gate has changed in the head; null as long as it was not asked. */
+    private HeaderChanges applied;
     private GuardedStream stream;
     private GuardedWriter writer;
 
@@ -76,16 +79,27 @@ final class GuardedResponse extends HttpServletResponseWrapper {
 
     /** Tells the head to the gate, with this status, unless that is done. After it the head may go out. */
     void conclude(int status) {
-        if (permit.isAnswered()) {
-            kept.release(HeaderChanges.NONE, arrived::addHeader);
-            isConcluded = true;
-            return;
+        // Whoever comes second, on whichever thread, finds the head as it goes out.
+        synchronized (kept) {
+            if (permit.isAnswered()) {
+                kept.release(HeaderChanges.NONE, arrived::addHeader);
+                isConcluded = true;
+                return;
+            }
+            HeaderChanges changes = permit.answer(status, lines());
+            if (changes == null) {
+                return;
+            }
+            kept.release(changes, arrived::addHeader);
+            applied = changes;
+            apply(changes);
         }
-        HeaderChanges changes = permit.answer(status, lines());
-        if (changes == null) {
-            return;
+        if (isStream()) {
+            permit.end();
         }
-        kept.release(changes, arrived::addHeader);
+    }
+
+    private void apply(HeaderChanges changes) {
         for (HeaderChanges.Change change : changes.changes()) {
             switch (change.deed()) {
                 case ADD -> arrived.addHeader(change.name(), change.value());
@@ -93,9 +107,6 @@ final class GuardedResponse extends HttpServletResponseWrapper {
                 // Null takes it out from Servlet 6.1 on; what the gate takes out is mostly kept here.
                 case REMOVE -> arrived.setHeader(change.name(), null);
             }
-        }
-        if (isStream()) {
-            permit.end();
         }
     }
 
@@ -160,6 +171,24 @@ final class GuardedResponse extends HttpServletResponseWrapper {
         }
     }
 
+    /** Takes note of the length that the answer will have. Containers take it for complete once so much is written. */
+    private void hasLength(long length) {
+        contentLength = length;
+        if (length > 0 && written >= length) {
+            conclude(getStatus());
+        }
+    }
+
+    private void noteLength(String name, String value) {
+        if (LENGTH.equalsIgnoreCase(name) && value != null) {
+            try {
+                hasLength(Long.parseLong(value.strip()));
+            } catch (NumberFormatException odd) {
+                // The container's to judge.
+            }
+        }
+    }
+
     /** Takes note that all that was written is about to go out. */
     void flushes() {
         conclude(getStatus());
@@ -202,8 +231,13 @@ final class GuardedResponse extends HttpServletResponseWrapper {
         super.reset();
         kept.reset();
         written = 0;
+        contentLength = -1;
         stream = null;
         writer = null;
+        // Told once, it holds for what comes instead.
+        if (applied != null) {
+            apply(applied);
+        }
     }
 
     @Override
@@ -255,13 +289,13 @@ final class GuardedResponse extends HttpServletResponseWrapper {
 
     @Override
     public void setContentLength(int length) {
-        contentLength = length;
+        hasLength(length);
         super.setContentLength(length);
     }
 
     @Override
     public void setContentLengthLong(long length) {
-        contentLength = length;
+        hasLength(length);
         super.setContentLengthLong(length);
     }
 
@@ -271,6 +305,7 @@ final class GuardedResponse extends HttpServletResponseWrapper {
             kept.remove(name);
             keep(name, value);
         } else {
+            noteLength(name, value);
             super.setHeader(name, value);
         }
     }
@@ -280,6 +315,7 @@ final class GuardedResponse extends HttpServletResponseWrapper {
         if (KeptHeaders.isKept(name)) {
             keep(name, value);
         } else {
+            noteLength(name, value);
             super.addHeader(name, value);
         }
     }
@@ -289,6 +325,7 @@ final class GuardedResponse extends HttpServletResponseWrapper {
         if (KeptHeaders.isKept(name)) {
             setHeader(name, Integer.toString(value));
         } else {
+            noteLength(name, Integer.toString(value));
             super.setIntHeader(name, value);
         }
     }
@@ -298,6 +335,7 @@ final class GuardedResponse extends HttpServletResponseWrapper {
         if (KeptHeaders.isKept(name)) {
             addHeader(name, Integer.toString(value));
         } else {
+            noteLength(name, Integer.toString(value));
             super.addIntHeader(name, value);
         }
     }

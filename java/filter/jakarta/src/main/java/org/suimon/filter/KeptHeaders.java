@@ -8,7 +8,8 @@ import java.util.function.BiConsumer;
 
 /**
  * Headers of one answer that are kept until its head goes out, as responses have no way to take a header out: what the
- * application says to the gate, and what the gate may take out.
+ * application says to the gate, and what the gate may take out. The threads of an asynchronous request may use it at
+ * once.
  */
 final class KeptHeaders {
     private static final String PAUSED = "suimon-paused";
@@ -27,37 +28,37 @@ final class KeptHeaders {
         return name != null && (REMOVABLE.stream().anyMatch(name::equalsIgnoreCase) || Signals.isOne(name));
     }
 
-    void add(String name, String value) {
+    synchronized void add(String name, String value) {
         kept.add(new Header(name, value));
     }
 
-    void remove(String name) {
+    synchronized void remove(String name) {
         kept.removeIf(header -> header.is(name));
     }
 
     /** Forgets what the application takes back, with all of its answer. How long it has paused is none of its answer. */
-    void reset() {
+    synchronized void reset() {
         kept.removeIf(header -> !header.is(PAUSED));
     }
 
-    boolean isEmpty() {
+    synchronized boolean isEmpty() {
         return kept.isEmpty();
     }
 
-    List<String> of(String name) {
+    synchronized List<String> of(String name) {
         return kept.isEmpty() ? List.of() : kept.stream().filter(header -> header.is(name)).map(Header::value).toList();
     }
 
-    void addNamesTo(Set<String> names) {
+    synchronized void addNamesTo(Set<String> names) {
         kept.forEach(header -> names.add(header.name().toLowerCase(Locale.ROOT)));
     }
 
-    void forEach(BiConsumer<String, String> each) {
+    synchronized void forEach(BiConsumer<String, String> each) {
         kept.forEach(header -> each.accept(header.name(), header.value()));
     }
 
     /** Lets go of all. Those that visitors may have are passed on: not what is said to the gate, or taken out by it. */
-    void release(HeaderChanges changes, BiConsumer<String, String> passOn) {
+    synchronized void release(HeaderChanges changes, BiConsumer<String, String> passOn) {
         List<Header> released = List.copyOf(kept);
         kept.clear();
         for (Header header : released) {

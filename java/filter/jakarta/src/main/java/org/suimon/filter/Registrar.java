@@ -45,6 +45,8 @@ public final class Registrar implements ServletContainerInitializer {
         // What is included is a part of a request that is here.
         EnumSet<DispatcherType> types = EnumSet.complementOf(EnumSet.of(DispatcherType.INCLUDE));
         filter.addMappingForUrlPatterns(types, false, "/*");
+        // A forward to a servlet's name has no path.
+        filter.addMappingForServletNames(EnumSet.of(DispatcherType.FORWARD), false, "*");
     }
 
     private static boolean isDeclared(ServletContext context) {

@@ -92,7 +92,7 @@ public final class SuimonFilter implements Filter {
         } else if (!(request.getAttribute(attribute) instanceof Permit permit)) {
             arrive(asked, answer, chain);
         } else if (request.getDispatcherType() == DispatcherType.FORWARD && GuardedRequest.within(request, permit) != null) {
-            chain.doFilter(request, response);
+            forwarded(permit, asked, response, chain);
         } else {
             again(permit, asked, answer, chain);
         }
@@ -110,6 +110,16 @@ public final class SuimonFilter implements Filter {
             hold(entry.permit(), request, response, chain);
         } else {
             decided(entry.permit(), entry.decision(), request, response, chain);
+        }
+    }
+
+    /** A part of a request that is at work. Containers take no more of its answer once a forward has returned. */
+    private static void forwarded(Permit permit, HttpServletRequest request, ServletResponse response, FilterChain chain)
+            throws IOException, ServletException {
+        chain.doFilter(request, response);
+        GuardedResponse guarded = GuardedResponse.within(response, permit);
+        if (guarded != null && !request.isAsyncStarted()) {
+            guarded.conclude(guarded.getStatus());
         }
     }
 

@@ -99,7 +99,19 @@ public class Pages extends HttpServlet {
                     response.sendRedirect(request.getContextPath() + "/pages/ok");
                 }
             }
-            case "/forward" -> request.getRequestDispatcher("/pages/ok").forward(request, response);
+            case "/forward" -> {
+                String to = request.getParameter("to");
+                request.getRequestDispatcher(to == null ? "/pages/ok" : to).forward(request, response);
+            }
+            case "/forward-by-name" ->
+                getServletContext().getNamedDispatcher(SyncPages.class.getName()).forward(request, response);
+            case "/length" -> length(request.getParameter("how"), response);
+            case "/begun-anew" -> {
+                // A buffer that is just full has not gone out.
+                response.getOutputStream().write(new byte[response.getBufferSize()]);
+                response.reset();
+                say(response, "anew");
+            }
             case "/include" -> {
                 say(response, "before ");
                 request.getRequestDispatcher("/sync/page").include(request, response);
@@ -257,6 +269,25 @@ public class Pages extends HttpServlet {
         response.flushBuffer();
         sleep(number(request, "ms"));
         response.getWriter().write("data: two\n\n");
+    }
+
+    /** Writes a page that is complete for its container as soon as it has its length. */
+    private static void length(String how, HttpServletResponse response) throws IOException {
+        String name = "Content-Length";
+        switch (how) {
+            case "set" -> response.setHeader(name, "4");
+            case "add" -> response.addHeader(name, "4");
+            case "set-int" -> response.setIntHeader(name, 4);
+            case "add-int" -> response.addIntHeader(name, 4);
+            default -> { }
+        }
+        say(response, "long");
+        switch (how) {
+            case "after" -> response.setContentLength(4);
+            case "after-long" -> response.setContentLengthLong(4);
+            case "after-set" -> response.setHeader(name, "4");
+            default -> { }
+        }
     }
 
     private static void say(HttpServletResponse response, String text) throws IOException {

@@ -25,6 +25,7 @@ final class Declared {
                   <filter-mapping>
                     <filter-name>gate</filter-name>
                     <url-pattern>/*</url-pattern>
+                    <servlet-name>*</servlet-name>
                     <dispatcher>REQUEST</dispatcher>
                     <dispatcher>FORWARD</dispatcher>
                     <dispatcher>ASYNC</dispatcher>

@@ -1,0 +1,56 @@
+package org.suimon.filter.tests;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.net.http.HttpResponse;
+import java.nio.file.Path;
+import java.util.List;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** What the gate has to say is in the head, whatever makes the container take an answer for complete. */
+@Execution(ExecutionMode.CONCURRENT)
+class HeadsTest {
+    private static final String KINDS = "org.suimon.filter.tests.Tomcat#kinds";
+
+    private static boolean hasLease(HttpResponse<String> answer) {
+        return answer.headers().allValues("set-cookie").stream().anyMatch(line -> line.startsWith("suimon="));
+    }
+
+    @ParameterizedTest
+    @MethodSource(KINDS)
+    void a_lease_is_in_the_head_of_every_kind_of_page(Tomcat.Kind kind, @TempDir Path base) throws IOException {
+        Tomcat tomcat = new Tomcat(kind, base);
+        tomcat.deploy("shop", tomcat.settings("lease.issued", "always"));
+        try (tomcat) {
+            tomcat.start();
+            for (String page : List.of("/forward", "/forward?to=/sync/page", "/forward-by-name",
+                    "/length?how=set", "/length?how=add", "/length?how=set-int", "/length?how=add-int",
+                    "/length?how=after", "/length?how=after-long", "/length?how=after-set", "/begun-anew")) {
+                HttpResponse<String> answer = tomcat.get("/shop/pages" + page);
+                assertEquals(200, answer.statusCode(), page + ": " + answer.body());
+                assertTrue(hasLease(answer), page + ": " + answer.headers().map());
+                assertEquals("private", answer.headers().firstValue("cache-control").orElse(""), page);
+            }
+        }
+    }
+
+    @ParameterizedTest
+    @MethodSource(KINDS)
+    void what_was_kept_of_the_head_goes_on_where_a_page_forwards(Tomcat.Kind kind, @TempDir Path base) throws IOException {
+        Tomcat tomcat = new Tomcat(kind, base);
+        tomcat.deploy("shop", tomcat.settings());
+        try (tomcat) {
+            tomcat.start();
+            HttpResponse<String> answer = tomcat.get("/shop/pages/forward?to=/pages/signal&session=checkout");
+            assertEquals("signal", answer.body());
+            assertEquals("max-age=60", answer.headers().firstValue("cdn-cache-control").orElse(""));
+            assertTrue(answer.headers().firstValue("suimon-session").isEmpty(), answer.headers().map().toString());
+        }
+    }
+}
