@@ -31,9 +31,9 @@ const NAME: &str = "wars";
 /// before that is slower for no reason of its own.
 const WARM_UP: Duration = Duration::from_secs(20);
 /// The share of their core that they use then. They go on for many minutes, for pages that no longer become faster.
-const COMPILERS_QUIET: f64 = 0.5;
+const COMPILERS_QUIET: f64 = 0.25;
 /// How often it comes at most.
-const WARM_UPS_MAX: u32 = 9;
+const WARM_UPS_MAX: u32 = 15;
 /// The time at once, before counting and counted, with --quick, which waits for no compiler.
 const QUICK: [Duration; 3] = [Duration::from_secs(6), Duration::from_secs(2), Duration::from_secs(3)];
 

@@ -72,15 +72,25 @@ impl War {
         }
     }
 
+    fn steps(self) -> String {
+        match self {
+            War::Examples => EXAMPLES.to_string(),
+            War::Jspwiki => JSPWIKI.to_string(),
+            War::Shop => STEPS.replace("path = \"/", "path = \"/shop/"),
+        }
+    }
+
+    /// Returns for how long a visitor thinks between the pages of a session, seconds, on average.
+    pub(super) fn thinking_s(self) -> f64 {
+        let pages = self.steps().matches("[[journey.steps]]").count();
+        f64::from(self.think_ms()) / 1e3 * (pages.saturating_sub(1)) as f64
+    }
+
     /// Returns the journey file of so many `users` at once. A visitor whose request fails leaves; who is refused at the first page comes back.
     /// `field` is the name of the form's field, if it has one, that is another one after each start.
     pub(super) fn journey(self, seed: u64, users: u32, field: &str) -> String {
         let think = self.think_ms();
-        let steps = match self {
-            War::Examples => EXAMPLES.to_string(),
-            War::Jspwiki => JSPWIKI.replace("FIELD", field),
-            War::Shop => STEPS.replace("path = \"/", "path = \"/shop/"),
-        };
+        let steps = self.steps().replace("FIELD", field);
         format!(
             "seed = {seed}
 
@@ -195,6 +205,8 @@ mod tests {
             let workload =
                 suimon_settings::journey::read(&text).unwrap_or_else(|faults| panic!("{faults}\n{text}"));
             assert_eq!(workload.kinds[0].steps.len(), steps);
+            let of_one = f64::from(war.think_ms()) / 1e3;
+            assert_eq!((war.thinking_s() / of_one).round() as usize, steps - 1);
         }
     }
 }
