@@ -25,7 +25,8 @@ import java.util.function.IntSupplier;
  */
 final class GuardedResponse extends HttpServletResponseWrapper {
     private static final String LENGTH = "Content-Length";
-    private static final List<String> TOLD = List.of("Cache-Control", "Set-Cookie");
+    private static final String CACHE_CONTROL = "Cache-Control";
+    private static final List<String> TOLD = List.of(CACHE_CONTROL, "Set-Cookie");
     /** They hold a slot until their head alone, as at a gateway. */
     private static final List<String> STREAMS =
             List.of("text/event-stream", "multipart/x-mixed-replace", "application/grpc");
@@ -180,9 +181,9 @@ final class GuardedResponse extends HttpServletResponseWrapper {
     }
 
     private void noteLength(String name, String value) {
-        if (LENGTH.equalsIgnoreCase(name) && value != null) {
+        if (LENGTH.equalsIgnoreCase(name)) {
             try {
-                hasLength(Long.parseLong(value.strip()));
+                hasLength(value == null ? -1 : Long.parseLong(value.strip()));
             } catch (NumberFormatException odd) {
                 // The container's to judge.
             }
@@ -304,7 +305,7 @@ final class GuardedResponse extends HttpServletResponseWrapper {
         if (KeptHeaders.isKept(name)) {
             kept.remove(name);
             keep(name, value);
-        } else {
+        } else if (!isSettled(name)) {
             noteLength(name, value);
             super.setHeader(name, value);
         }
@@ -314,7 +315,7 @@ final class GuardedResponse extends HttpServletResponseWrapper {
     public void addHeader(String name, String value) {
         if (KeptHeaders.isKept(name)) {
             keep(name, value);
-        } else {
+        } else if (!isSettled(name)) {
             noteLength(name, value);
             super.addHeader(name, value);
         }
@@ -368,9 +369,15 @@ final class GuardedResponse extends HttpServletResponseWrapper {
         }
         if (!permit.isAnswered()) {
             kept.add(name, value);
-        } else if (!Signals.isOne(name)) {
+        } else if (!Signals.isOne(name) && !isSettled(CACHE_CONTROL)) {
+            // They tell caches what Cache-Control tells.
             super.addHeader(name, value);
         }
+    }
+
+    /** Returns whether the gate has said what becomes of this header: a lease is not to lie in a cache of others. */
+    private boolean isSettled(String name) {
+        return applied != null && applied.settles(name);
     }
 
     @Override

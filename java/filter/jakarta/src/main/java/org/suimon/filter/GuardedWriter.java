@@ -15,12 +15,13 @@ final class GuardedWriter extends PrintWriter {
     private final GuardedResponse response;
     private final boolean isUtf8;
     private final double bytesPerChar;
-    private boolean isClosed;
+    private final boolean isOfTomcat;
 
     GuardedWriter(PrintWriter to, String encoding, GuardedResponse response) {
         super(to);
         this.to = to;
         this.response = response;
+        isOfTomcat = to.getClass().getName().startsWith("org.apache.catalina.connector.");
         Charset charset = charset(encoding);
         isUtf8 = charset.equals(StandardCharsets.UTF_8);
         bytesPerChar = !isUtf8 && charset.canEncode() ? charset.newEncoder().maxBytesPerChar() : 1;
@@ -91,23 +92,23 @@ final class GuardedWriter extends PrintWriter {
     public void flush() {
         response.flushes();
         to.flush();
-        // Once closed, any writer has an error to tell that is no client's.
-        if (!isClosed) {
-            checkError();
-        }
+        notice();
     }
 
     @Override
     public void close() {
         response.flushes();
         to.close();
-        if (!isClosed) {
-            isClosed = true;
+        notice();
+    }
+
+    /** Writers throw nothing where the client has left. Others than Tomcat's may have failed for reasons of their own. */
+    private void notice() {
+        if (isOfTomcat) {
             checkError();
         }
     }
 
-    /** Writers throw nothing where the client has left. Of Tomcat's this asks no more than whether it has seen that. */
     @Override
     public boolean checkError() {
         boolean failed = to.checkError();

@@ -21,6 +21,8 @@ final class HeaderChanges {
      */
     record Change(Deed deed, String name, String value) {}
 
+    private static final String SET_COOKIE = "Set-Cookie";
+
     private final List<Change> changes;
 
     private HeaderChanges(List<Change> changes) {
@@ -50,6 +52,12 @@ final class HeaderChanges {
 
     List<Change> changes() {
         return changes;
+    }
+
+    /** Returns whether the gate has said what becomes of a header. Cookies of the application may stand beside its own. */
+    boolean settles(String name) {
+        return !SET_COOKIE.equalsIgnoreCase(name)
+                && changes.stream().anyMatch(change -> change.name().equalsIgnoreCase(name));
     }
 
     /** Returns whether a header is to be taken out. */

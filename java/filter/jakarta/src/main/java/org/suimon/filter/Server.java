@@ -357,7 +357,7 @@ final class Server implements AutoCloseable {
         for (Permit permit : permits.values()) {
             if (permit.isWaiting()) {
                 permit.leave();
-                permit.decide(Decision.CLOSED);
+                sendAway(permit);
             }
         }
         drain();
@@ -367,11 +367,20 @@ final class Server implements AutoCloseable {
         isHearing = false;
         join();
         for (Permit permit : permits.values()) {
-            permit.decide(Decision.CLOSED);
+            sendAway(permit);
             permit.end();
         }
         calls.writeLock();
         library.close(server);
+    }
+
+    private void sendAway(Permit permit) {
+        try {
+            permit.decide(Decision.CLOSED);
+        } catch (RuntimeException | LinkageError failure) {
+            // None of the others' business, nor that of the native server.
+            log.accept("suimon: a waiting request could not be sent away", failure);
+        }
     }
 
     private void drain() {

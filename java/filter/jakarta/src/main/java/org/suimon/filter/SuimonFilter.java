@@ -32,6 +32,9 @@ public final class SuimonFilter implements Filter {
     /** What Tomcat throws where a body is read or an answer written, and the client is not there any more. */
     private static final String CLIENT_GONE = "org.apache.catalina.connector.ClientAbortException";
 
+    /** Tomcat 10.1 has Servlet 6.0, and 11 has 6.1. */
+    private static final int SERVLET_OF_TOMCAT_10 = 6;
+
     private final AtomicBoolean hasWarned = new AtomicBoolean();
     private ServletContext context;
     /** The attribute of a request that is its permit. An application may forward to another one, which has its own gate. */
@@ -41,6 +44,8 @@ public final class SuimonFilter implements Filter {
     private String sessionCookie;
     /** Whether a request that waits can be begun anew; see {@link ResumedRequest}. */
     private boolean isTomcat;
+    /** Whether the container takes no more of an answer once a forward has returned, whatever stands around it. */
+    private boolean forwardsEndAnswers;
 
     /** Is called by the container. */
     public SuimonFilter() {}
@@ -50,6 +55,10 @@ public final class SuimonFilter implements Filter {
         context = config.getServletContext();
         attribute = PERMIT + ":" + context.getContextPath();
         isTomcat = context.getServerInfo().startsWith("Apache Tomcat");
+        // Earlier ones close its writer, which the guard sees.
+        int major = context.getMajorVersion();
+        forwardsEndAnswers = isTomcat
+                && (major > SERVLET_OF_TOMCAT_10 || major == SERVLET_OF_TOMCAT_10 && context.getMinorVersion() > 0);
         String named = context.getSessionCookieConfig().getName();
         sessionCookie = named == null ? "JSESSIONID" : named;
         BooleanSupplier isEnding = isTomcat ? Deployment.of(context)::isEnding : () -> false;
@@ -92,7 +101,7 @@ public final class SuimonFilter implements Filter {
         } else if (!(request.getAttribute(attribute) instanceof Permit permit)) {
             arrive(asked, answer, chain);
         } else if (request.getDispatcherType() == DispatcherType.FORWARD && GuardedRequest.within(request, permit) != null) {
-            forwarded(permit, asked, response, chain);
+            forwarded(permit, asked, answer, chain);
         } else {
             again(permit, asked, answer, chain);
         }
@@ -113,13 +122,13 @@ public final class SuimonFilter implements Filter {
         }
     }
 
-    /** A part of a request that is at work. Containers take no more of its answer once a forward has returned. */
-    private static void forwarded(Permit permit, HttpServletRequest request, ServletResponse response, FilterChain chain)
+    /** A part of a request that is at work. */
+    private void forwarded(Permit permit, HttpServletRequest request, HttpServletResponse response, FilterChain chain)
             throws IOException, ServletException {
         chain.doFilter(request, response);
         GuardedResponse guarded = GuardedResponse.within(response, permit);
-        if (guarded != null && !request.isAsyncStarted()) {
-            guarded.conclude(guarded.getStatus());
+        if (forwardsEndAnswers && guarded != null && !request.isAsyncStarted()) {
+            guarded.conclude(response.getStatus());
         }
     }
 

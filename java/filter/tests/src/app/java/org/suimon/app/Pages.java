@@ -8,7 +8,10 @@ import jakarta.servlet.annotation.WebServlet;
 import jakarta.servlet.http.HttpServlet;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
+import jakarta.servlet.http.HttpServletResponseWrapper;
 import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
 import java.nio.charset.StandardCharsets;
 import java.util.Collections;
 import java.util.Locale;
@@ -103,6 +106,16 @@ public class Pages extends HttpServlet {
                 String to = request.getParameter("to");
                 request.getRequestDispatcher(to == null ? "/pages/ok" : to).forward(request, response);
             }
+            case "/forward-captured" -> {
+                // Only what is inside has gone out when the forward returns, where the container lets it.
+                request.getRequestDispatcher("/pages/ok").forward(request, new HttpServletResponseWrapper(response) {
+                    @Override
+                    public PrintWriter getWriter() {
+                        return new PrintWriter(new StringWriter());
+                    }
+                });
+                response.setStatus(201);
+            }
             case "/forward-by-name" ->
                 getServletContext().getNamedDispatcher(SyncPages.class.getName()).forward(request, response);
             case "/length" -> length(request.getParameter("how"), response);
@@ -110,6 +123,8 @@ public class Pages extends HttpServlet {
                 // A buffer that is just full has not gone out.
                 response.getOutputStream().write(new byte[response.getBufferSize()]);
                 response.reset();
+                response.setHeader("Cache-Control", "public, max-age=60");
+                response.setHeader("CDN-Cache-Control", "max-age=60");
                 say(response, "anew");
             }
             case "/include" -> {

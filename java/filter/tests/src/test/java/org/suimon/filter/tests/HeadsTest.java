@@ -30,12 +30,16 @@ class HeadsTest {
         try (tomcat) {
             tomcat.start();
             for (String page : List.of("/forward", "/forward?to=/sync/page", "/forward-by-name",
+                    "/forward-captured",
                     "/length?how=set", "/length?how=add", "/length?how=set-int", "/length?how=add-int",
                     "/length?how=after", "/length?how=after-long", "/length?how=after-set", "/begun-anew")) {
                 HttpResponse<String> answer = tomcat.get("/shop/pages" + page);
-                assertEquals(200, answer.statusCode(), page + ": " + answer.body());
+                // Tomcat 11 ends all of an answer with a forward.
+                boolean goesOn = page.contains("captured") && !kind.home().getFileName().toString().contains("tomcat-11");
+                assertEquals(goesOn ? 201 : 200, answer.statusCode(), page + ": " + answer.body());
                 assertTrue(hasLease(answer), page + ": " + answer.headers().map());
                 assertEquals("private", answer.headers().firstValue("cache-control").orElse(""), page);
+                assertTrue(answer.headers().firstValue("cdn-cache-control").isEmpty(), page + ": " + answer.headers().map());
             }
         }
     }
