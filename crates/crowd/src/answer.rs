@@ -19,7 +19,7 @@ const VALUE_BYTES_MAX: usize = 8 * 1024;
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
-    /// Empty if the step does not need it.
+    /// If the step does not need it, at most the beginning of an error.
     pub(crate) body: Vec<u8>,
 }
 

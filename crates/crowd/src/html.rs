@@ -1,4 +1,4 @@
-//! Reads the value of an HTML `<input>`, and only as much HTML as that takes.
+//! Reads the value of an HTML `<input>`, and what a page shows to people, and only as much HTML as that takes.
 
 /// Returns the `value` of the first `<input>` named `name`, its character references resolved.
 pub(crate) fn input_value(html: &str, name: &str) -> Option<String> {
@@ -20,6 +20,24 @@ pub(crate) fn input_value(html: &str, name: &str) -> Option<String> {
         }
     }
     None
+}
+
+/// Returns the text that a page shows: all that is in no tag, comment, script or style, with single blanks.
+/// A page that is cut off may end anywhere.
+pub(crate) fn text(html: &str) -> String {
+    let mut shown = String::new();
+    let mut rest = html;
+    while let Some((before, tag)) = rest.split_once('<') {
+        shown.push_str(before);
+        shown.push(' ');
+        let unseen = [("!--", "-->"), ("script", "</script>"), ("style", "</style>")];
+        rest = match unseen.iter().find(|(begins, _)| tag.starts_with(begins)) {
+            Some((_, ends)) => tag.split_once(ends).map_or("", |(_, behind)| behind),
+            None => attributes(tag.trim_start_matches(|c: char| c.is_ascii_alphanumeric())).1,
+        };
+    }
+    shown.push_str(rest);
+    resolve(&shown).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn after_tag_name<'h>(text: &'h str, name: &str) -> Option<&'h str> {
@@ -132,6 +150,15 @@ mod tests {
     fn references_are_resolved() {
         let html = r#"<input name="a&amp;b" value="&lt;&quot;&#39;&#x41;&nope;&amp;amp;&">"#;
         assert_eq!(input_value(html, "a&b").as_deref(), Some("<\"'A&nope;&amp;&"));
+    }
+
+    #[test]
+    fn a_page_shows_what_is_in_no_tag() {
+        let page = "<!doctype html><style>p > a { }</style><title>Oh</title><!-- <b>no</b> --><p class='x > y'>It\n  \
+                    broke: a&lt;b<script>1 < 2 > 0</script></p><a hr";
+        assert_eq!(text(page), "Oh It broke: a<b");
+        assert_eq!(text("plain words"), "plain words");
+        assert_eq!(text(""), "");
     }
 
     #[test]

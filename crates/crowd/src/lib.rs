@@ -31,7 +31,7 @@ mod wire;
 
 pub use line::{Edit, FarmReport, ForgeReport, LineReport, LineTold, LineWait, OrderReport, ToldReport, Who};
 pub use quantiles::Quantiles;
-pub use report::{Bin, Ended, Report, SecondReport, StepReport};
+pub use report::{Bin, Ended, FailureReport, Report, SecondReport, StepReport};
 pub use run::{CrowdError, OnProgress, Options, Progress, run};
 
 /// The journey file of the shop of the paper, as `suimon-settings` reads it; also the example of

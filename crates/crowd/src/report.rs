@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
+use suimon_model::KindId;
 use suimon_statistics::Histogram;
 use suimon_workload::Workload;
 
@@ -59,6 +60,9 @@ pub struct Report {
     pub failures_by_step: BTreeMap<String, u64>,
     /// The same failures by kind.
     pub failures_by_kind: BTreeMap<String, u64>,
+    /// The first of them, with what the server said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub first_failures: Vec<FailureReport>,
     /// Refusals at the first step with a time to retry and without a position. They are not
     /// failures.
     pub refusals: u64,
@@ -142,6 +146,19 @@ pub struct StepReport {
     pub time: Quantiles,
 }
 
+/// One failure.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct FailureReport {
+    /// Seconds since the run began.
+    pub at_s: f64,
+    /// The step (`kind/step` where there are several kinds).
+    pub step: String,
+    /// What failed, as in the failures by kind.
+    pub failure: String,
+    /// The beginning of the text that the answer shows to people; empty if nothing was answered.
+    pub said: String,
+}
+
 /// What happened in one second.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SecondReport {
@@ -196,6 +213,15 @@ impl Report {
         let several = facts.workload.kinds.len() > 1;
         let step_name =
             |s: &StepReport| if several { format!("{}/{}", s.kind, s.step) } else { s.step.clone() };
+        let first_step = |kind: KindId| -> usize {
+            facts.workload.kinds[..kind.index()].iter().map(|journey| journey.steps.len()).sum()
+        };
+        let first_failures = facts.books.first_failures.iter().map(|failure| FailureReport {
+            at_s: failure.at.as_secs_f64(),
+            step: step_name(&steps[first_step(failure.kind) + failure.step]),
+            failure: failure.trouble.to_string(),
+            said: failure.said.clone(),
+        });
         let troubles = facts.books.troubles.iter().map(|(trouble, count)| (trouble.to_string(), *count));
         Report {
             base_url: facts.base_url.to_owned(),
@@ -220,6 +246,7 @@ impl Report {
             first_step_failures: counts.first_step_failures,
             failures_by_step: steps.iter().map(|step| (step_name(step), step.failures)).collect(),
             failures_by_kind: troubles.collect(),
+            first_failures: first_failures.collect(),
             refusals: counts.refusals,
             waiting_pages: counts.waiting_pages,
             wasted_requests: counts.wasted_requests,

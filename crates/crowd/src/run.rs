@@ -202,6 +202,7 @@ async fn observe(
     let books = Books {
         tally: Tally::new(&workload, window),
         troubles: BTreeMap::new(),
+        first_failures: Vec::new(),
         send_delay: Histogram::default(),
         line: LineBooks::default(),
     };

@@ -10,13 +10,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::SET_COOKIE;
-use suimon_model::{Instant, Rng};
+use suimon_model::{Instant, KindId, Rng};
 use suimon_statistics::Histogram;
 use suimon_workload::{InLine, Journey, Manner, Next, Start, Step, StepOutcome, Tally, Visitor, Workload};
 
 use crate::answer::{Answer, needs_body};
 use crate::asking::{Values, request};
 use crate::clock::Clock;
+use crate::html::text;
 use crate::jar::Jar;
 use crate::line::{self, Farmer, Forger, LineBooks, NextInLine, Waiting};
 use crate::target::{Addresses, BaseUrl};
@@ -25,6 +26,10 @@ use crate::wire::{self, Wire};
 
 /// The longest that a waiting page's script waits for the response to a poll.
 const POLL_PATIENCE: Duration = Duration::from_secs(30);
+/// How many failures are reported with what the server said.
+const FIRST_FAILURES_MAX: usize = 20;
+/// How much of what it said, in characters.
+const SAID_CHARS_MAX: usize = 400;
 
 /// What all users of a run share; they run on one thread.
 pub(crate) struct Shared {
@@ -42,11 +47,23 @@ pub(crate) struct Books {
     pub(crate) tally: Tally,
     /// Failures in the measured time, by kind.
     pub(crate) troubles: BTreeMap<Trouble, u64>,
+    /// The first of them.
+    pub(crate) first_failures: Vec<Failure>,
     /// Delay between the planned and the actual time of sending, in the measured time: the crowd's
     /// own slowness.
     pub(crate) send_delay: Histogram,
     /// What visitors saw of a waiting room, over the whole run.
     pub(crate) line: LineBooks,
+}
+
+/// A failure in the measured time, and what the server said.
+pub(crate) struct Failure {
+    pub(crate) at: Instant,
+    pub(crate) kind: KindId,
+    pub(crate) step: usize,
+    pub(crate) trouble: Trouble,
+    /// As [`beginning`] has it; empty where nothing was answered.
+    pub(crate) said: String,
 }
 
 /// Plays all sessions of a user.
@@ -57,6 +74,7 @@ pub(crate) async fn play(shared: Rc<Shared>, start: Start) {
         jar: Jar::default(),
         wire: None,
         values: Values::new(),
+        said: String::new(),
         manner: Manner::Waits,
         waiting: None,
         farmer: None,
@@ -90,6 +108,8 @@ struct User {
     jar: Jar,
     wire: Option<Wire>,
     values: Values,
+    /// What the latest answer says, if it was not a good one.
+    said: String,
     /// What the user does in a waiting room.
     manner: Manner,
     /// While the session waits to be admitted: the position it may be admitted with, ...
@@ -129,7 +149,7 @@ impl User {
                 Err((trouble, retry_after)) => (trouble.outcome(retry_after), Some(trouble)),
             };
             let turn = visitor.answered(shared.clock.now(), outcome, &mut self.rng);
-            shared.books.borrow_mut().answered(&turn, trouble);
+            shared.books.borrow_mut().answered(&turn, trouble, std::mem::take(&mut self.said));
             next = turn.next;
         }
         // The visitor gave up waiting in line, after refusals, or waiting for the page itself.
@@ -260,9 +280,20 @@ impl User {
                 self.values.extend(values);
                 Ok(())
             }
-            Err(refusal) => Err((refusal.trouble, refusal.retry_after)),
+            Err(refusal) => {
+                if shared.books.borrow().first_failures.len() < FIRST_FAILURES_MAX {
+                    self.said = beginning(&answer.body);
+                }
+                Err((refusal.trouble, refusal.retry_after))
+            }
         }
     }
+}
+
+/// Returns the beginning of what a page shows to people, without what would move a terminal's cursor.
+fn beginning(body: &[u8]) -> String {
+    let shown = text(&String::from_utf8_lossy(body));
+    shown.chars().filter(|c| !c.is_control()).take(SAID_CHARS_MAX).collect()
 }
 
 /// Returns the address that a user claims to have. Each user has a network of its own within
@@ -288,13 +319,17 @@ impl Books {
         }
     }
 
-    fn answered(&mut self, turn: &suimon_workload::Turn, trouble: Option<Trouble>) {
+    fn answered(&mut self, turn: &suimon_workload::Turn, trouble: Option<Trouble>, said: String) {
         self.tally.fold(turn);
         if let Some(trouble) = trouble
             && turn.is_failure()
             && self.tally.window().holds(turn.at)
         {
             *self.troubles.entry(trouble).or_default() += 1;
+            if self.first_failures.len() < FIRST_FAILURES_MAX {
+                let (at, kind, step) = (turn.at, turn.kind, turn.step);
+                self.first_failures.push(Failure { at, kind, step, trouble, said });
+            }
         }
     }
 }

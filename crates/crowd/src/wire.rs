@@ -23,6 +23,8 @@ use crate::trouble::Trouble;
 
 /// The most bytes of a body that are kept to look for texts and values in it.
 const KEPT_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// The same of an error that nobody looks for anything in: what it says is reported.
+const ERROR_BYTES_MAX: usize = 8 * 1024;
 /// How often a request is sent on at most: the one to which a server hands over is there by then.
 const SENT_ON_MAX: u32 = 3;
 /// The most bytes of a response's head, or of a body read ahead.
@@ -43,7 +45,7 @@ pub(crate) struct Wire {
 pub(crate) enum BodyUse {
     /// It is kept, to look for texts and values in it.
     Keep,
-    /// It is read and thrown away.
+    /// It is read and thrown away, but for the beginning of an error.
     Drop {
         /// A longer one is trouble.
         bytes_max: u64,
@@ -168,18 +170,17 @@ impl Wire {
             .map_err(|error| Broken { trouble: trouble(&error), before_answer: true })?;
         let (head, mut body) = response.into_parts();
         let (mut kept, mut read) = (Vec::new(), 0);
-        let (keep, bytes_max) = match body_use {
-            BodyUse::Keep => (true, KEPT_BYTES_MAX),
-            BodyUse::Drop { bytes_max } => (false, bytes_max),
+        let is_error = head.status.is_client_error() || head.status.is_server_error();
+        let (keeps_max, bytes_max) = match body_use {
+            BodyUse::Keep => (usize::MAX, KEPT_BYTES_MAX),
+            BodyUse::Drop { bytes_max } => (if is_error { ERROR_BYTES_MAX } else { 0 }, bytes_max),
         };
         while let Some(bytes) = self.next_bytes(&mut body).await? {
             read += bytes.len() as u64;
             if read > bytes_max {
                 return Err(Broken { trouble: Trouble::AnswerTooLong, before_answer: false });
             }
-            if keep {
-                kept.extend_from_slice(&bytes);
-            }
+            kept.extend_from_slice(&bytes[..bytes.len().min(keeps_max - kept.len())]);
         }
         Ok(Answer { status: head.status.as_u16(), headers: head.headers, body: kept })
     }

@@ -224,6 +224,30 @@ fn a_refusal_inside_a_session_is_a_failure_of_it() {
 }
 
 #[test]
+fn the_first_failures_are_reported_with_what_was_answered() {
+    let oh = "<html><head><style>p { }</style></head><body><p>Out of <b>te\u{1b}a</b></p></body>";
+    let server = Server::start(move |request, before| match request.path.as_str() {
+        "/b" if before < 31 => Reply::Answer { status: 500, headers: Vec::new(), body: oh.repeat(2000) },
+        _ => page("good"),
+    });
+    let mut workload = workload(gets(&["/a", "/b"]));
+    journey(&mut workload).on_failure = OnFailure::Retry(Retry {
+        from: 1,
+        from_after_error: 1,
+        retries_max: 30,
+        pause_after_timeout: Duration::ZERO,
+        pause_after_error: Duration::ZERO,
+    });
+    let report = visit(&server, workload);
+    assert_eq!((report.mid_session_failures, report.sessions_completed), (30, 1));
+    assert_eq!(report.first_failures.len(), 20, "they are bounded");
+    let first = &report.first_failures[0];
+    assert_eq!((first.step.as_str(), first.failure.as_str()), ("b", "status_500"));
+    assert!(first.said.starts_with("Out of tea Out of tea") && first.said.len() == 400, "{}", first.said);
+    assert_eq!(report.table(100).matches("b at 0.").count(), 3, "{}", report.table(100));
+}
+
+#[test]
 fn refusals_without_end_are_given_up() {
     let server = Server::start(|_, _| status(503, &[("Retry-After", "0")]));
     let report = visit(&server, workload(gets(&["/a"])));

@@ -2,9 +2,13 @@
 
 use std::fmt::Write as _;
 
-use super::{Ended, Quantiles, Report, StepReport};
+use super::{Ended, FailureReport, Quantiles, Report, StepReport};
 use crate::line::{Edit, FarmReport, ForgeReport, LineReport, OrderReport, ToldReport};
 use suimon_statistics::table::{folded, text_first};
+
+/// How many failures are told with what the server said, and how much of it, in characters; the data have more.
+const TOLD_MAX: usize = 3;
+const TOLD_CHARS_MAX: usize = 160;
 
 impl Report {
     /// Returns the report as aligned lines of text. Times that do not fit into lines of `columns` columns
@@ -56,6 +60,11 @@ impl Report {
             let kinds: Vec<String> =
                 self.failures_by_kind.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
             writeln!(out, "  failures by kind: {}", kinds.join(", "))?;
+        }
+        for failure in self.first_failures.iter().filter(|failure| !failure.said.is_empty()).take(TOLD_MAX) {
+            let FailureReport { at_s, step, failure, said } = failure;
+            let said: String = said.chars().take(TOLD_CHARS_MAX).collect();
+            writeln!(out, "  {step} at {at_s:.1} s: {failure}: {said}")?;
         }
         writeln!(out)?;
         out.push_str(&self.times(columns));
