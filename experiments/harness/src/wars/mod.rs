@@ -14,10 +14,11 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
+use suimon_crowd::FailureReport;
 
 use crate::claims::{self, Claim};
 use crate::common::{Common, CommonOptions};
-use crate::cpu::{CoreUse, named_threads_time};
+use crate::cpu::{CoreTimes, CoreUse, named_threads_time};
 use crate::crowd::Crowd;
 use crate::data;
 use crate::machine::Machine;
@@ -34,6 +35,9 @@ const WARM_UP: Duration = Duration::from_secs(20);
 const COMPILERS_QUIET: f64 = 0.25;
 /// How often it comes at most.
 const WARM_UPS_MAX: u32 = 15;
+/// The share of the applications' core up to which the next turn may begin, and how long that may take.
+const SETTLED: f64 = 0.2;
+const SETTLES_MAX: Duration = Duration::from_secs(300);
 /// The time at once, before counting and counted, with --quick, which waits for no compiler.
 const QUICK: [Duration; 3] = [Duration::from_secs(6), Duration::from_secs(2), Duration::from_secs(3)];
 
@@ -123,7 +127,6 @@ struct Data {
     machine: Machine,
     seed: u64,
     users: u32,
-    rounds: u32,
     warmup_s: f64,
     cells: Vec<Cell>,
     claims: Vec<Claim>,
@@ -148,6 +151,9 @@ struct Cell {
     /// What kinds of failures, and at which steps.
     failures: BTreeMap<String, u64>,
     failures_by_step: BTreeMap<String, u64>,
+    /// The first of those after the first page, with what was answered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    failures_told: Vec<FailureReport>,
     requests_per_s: f64,
     session_s_p50: f64,
     /// Shares of one core.
@@ -166,6 +172,7 @@ impl Cell {
     fn new(plan: &Plan<'_>, way: Way, measured: Duration, turn: Turn) -> Self {
         let Turn { seen, compilers_cpu_share } = turn;
         let crowd = seen.crowd;
+        let first = crowd.steps.first().map_or(String::new(), |step| step.step.clone());
         Cell {
             war: plan.war,
             tomcat: plan.tomcat.version.clone(),
@@ -179,6 +186,7 @@ impl Cell {
             refused: crowd.refusals,
             failures: crowd.failures_by_kind.into_iter().filter(|(_, count)| *count > 0).collect(),
             failures_by_step: crowd.failures_by_step.into_iter().filter(|(_, count)| *count > 0).collect(),
+            failures_told: crowd.first_failures.into_iter().filter(|failure| failure.step != first).collect(),
             requests_per_s: crowd.requests_per_s,
             session_s_p50: crowd.session_time.p50_s,
             tomcat_cpu_share: seen.app_cpu_share,
@@ -240,7 +248,6 @@ fn measure(common: &Common, options: &Options, path: &Path) -> Result<Data> {
         machine: common.machine.clone(),
         seed: common.seed,
         users: options.users,
-        rounds,
         warmup_s: times.warmup.as_secs_f64(),
         cells: kept,
         claims: Vec::new(),
@@ -345,6 +352,7 @@ fn play(
 ) -> Result<Turn> {
     let (common, folder) = (plan.common, plan.base(way));
     place.tomcat.must_run()?;
+    settle(common.app_core)?;
     let crowd = Crowd {
         suimon: &common.suimon,
         name: "crowd",
@@ -360,6 +368,25 @@ fn play(
     let seen = observe(common, &crowd, pid, &mut place.gateway, &folder.join("states.jsonl"), |_| ())?;
     let compiled = compilers_time(pid)?.saturating_sub(before);
     Ok(Turn { seen, compilers_cpu_share: compiled.as_secs_f64() / began.elapsed().as_secs_f64() })
+}
+
+/// Waits until the last turn is over for the applications, too: a Tomcat without protection goes on working for
+/// visitors who have left.
+fn settle(core: usize) -> Result<()> {
+    let until = Instant::now() + SETTLES_MAX;
+    loop {
+        let before = CoreTimes::now(core)?;
+        std::thread::sleep(Duration::from_secs(1));
+        let busy = before.until(&CoreTimes::now(core)?).busy;
+        if busy < SETTLED {
+            return Ok(());
+        }
+        if Instant::now() > until {
+            return failed(format!(
+                "core {core} is still used to {busy:.2}, {SETTLES_MAX:?} after the last visitors left"
+            ));
+        }
+    }
 }
 
 fn compilers_time(pid: u32) -> Result<Duration> {

@@ -29,16 +29,27 @@ pub(super) fn judge(data: &Data) -> Vec<Claim> {
             ratio >= OF_GATEWAY_MIN,
         ));
     }
-    let failures = |way| -> u64 {
-        data.cells.iter().filter(|cell| cell.way == way).map(|cell| cell.failures_inside).sum()
+    // All failures inside, and those of them that the application has not told of itself.
+    let failures = |ways: &[Way]| {
+        let cells = data.cells.iter().filter(|cell| ways.contains(&cell.way));
+        cells.fold((0, 0), |(all, others), cell| {
+            (all + cell.failures_inside, others + cell.failures_inside.saturating_sub(cell.own_failures()))
+        })
     };
-    let [inside, in_front, other_core, alone] = Way::ALL.map(failures);
+    let told = |ways: &[Way]| {
+        let (all, others) = failures(ways);
+        format!("{others} of {all}")
+    };
     claims.push(Claim::new(
         format!(
-            "no failure inside a session with the filter: {inside}; the gateway has {}, Tomcats alone have {alone}",
-            in_front + other_core
+            "no failure inside a session with the filter, but those that the application itself tells of: {}; with the \
+             gateway {}, Tomcats alone {}",
+            told(&[Way::Inside]),
+            told(&[Way::InFront, Way::OtherCore]),
+            told(&[Way::Alone])
         ),
-        inside == 0 && data.cells.iter().all(|cell| cell.completed > 0 || cell.way == Way::Alone),
+        failures(&[Way::Inside]).1 == 0
+            && data.cells.iter().all(|cell| cell.completed > 0 || cell.way == Way::Alone),
     ));
     let inside = data.cells.iter().filter(|cell| cell.way == Way::Inside);
     let least = inside.map(Cell::session_of_thinking).fold(f64::INFINITY, f64::min);
@@ -52,9 +63,9 @@ pub(super) fn judge(data: &Data) -> Vec<Claim> {
     claims
 }
 
-/// Returns what one turn came to.
+/// Returns what one turn came to, and what was answered where something failed.
 pub(super) fn line(cell: &Cell, round: u32) -> String {
-    format!(
+    let mut text = format!(
         "{}, Tomcat {}, Java {}, {}, round {round}: {:.2} sessions/s, {} failures inside {:?}",
         cell.war.name(),
         cell.tomcat,
@@ -63,10 +74,19 @@ pub(super) fn line(cell: &Cell, round: u32) -> String {
         cell.sessions_per_s,
         cell.failures_inside,
         cell.failures_by_step
-    )
+    );
+    for failure in &cell.failures_told {
+        text.push_str(&format!("\n    {}: {}: {}", failure.step, failure.failure, failure.said));
+    }
+    text
 }
 
 impl Cell {
+    /// Returns how many of the failures told of have an answer of the application's own.
+    fn own_failures(&self) -> u64 {
+        self.failures_told.iter().filter(|failure| self.war.has_said(&failure.said)).count() as u64
+    }
+
     /// Returns how long half of the sessions take at least, of the time for which their visitors think.
     fn session_of_thinking(&self) -> f64 {
         self.session_s_p50 / self.war.thinking_s()
@@ -95,6 +115,7 @@ pub(super) fn tables(data: &Data) -> String {
         "war",
         "Tomcat",
         "Java",
+        "turns",
         "inside",
         "in front",
         "ratio",
@@ -110,9 +131,8 @@ pub(super) fn tables(data: &Data) -> String {
     ];
     let rows: Vec<Vec<String>> = data.combinations().into_iter().map(|which| row(data, which)).collect();
     format!(
-        "\n{} visitors at once; sessions completed per second, means of {} turns; {}\n\n{}",
+        "\n{} visitors at once; sessions completed per second, means of all turns; {}\n\n{}",
         data.users,
-        data.rounds,
         data.machine.processor,
         numbers(&headings, &rows)
     )
@@ -144,6 +164,7 @@ fn row(data: &Data, (war, tomcat, java): (War, &str, u32)) -> Vec<String> {
         war.name().to_string(),
         tomcat.to_string(),
         java.to_string(),
+        of(Some(Way::Inside)).len().to_string(),
         number(inside),
         number(per_s(Way::InFront)),
         ratio(Way::InFront),

@@ -37,6 +37,16 @@ impl War {
         }
     }
 
+    /// Returns whether a page that says this is the application's: an answer of its own, good or not, and none that the
+    /// gate or the container gives.
+    pub(super) fn has_said(self, said: &str) -> bool {
+        match self {
+            // In the title of each of its pages.
+            War::Jspwiki => said.starts_with("JSPWiki:"),
+            War::Examples | War::Shop => false,
+        }
+    }
+
     /// Returns how long a turn counts, seconds: long enough for some hundred sessions.
     pub(super) const fn measured_s(self) -> u64 {
         match self {
