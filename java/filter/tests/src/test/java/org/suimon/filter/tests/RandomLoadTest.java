@@ -44,7 +44,8 @@ class RandomLoadTest {
     void every_slot_comes_back(Tomcat.Kind kind, @TempDir Path base) throws Exception {
         int requests = Integer.getInteger("suimon.requests");
         long seed = Long.getLong("suimon.seed", System.nanoTime());
-        Tomcat tomcat = new Tomcat(kind, base);
+        // Compiled as in service.
+        Tomcat tomcat = new Tomcat(kind, base).withOption("-XX:TieredStopAtLevel=4");
         tomcat.connector("maxThreads=\"12\" maxKeepAliveRequests=\"-1\"");
         // One route where nearly all wait, so that clients leave there, too.
         tomcat.deploy("shop", tomcat.settings(

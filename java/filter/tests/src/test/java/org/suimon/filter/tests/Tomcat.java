@@ -151,7 +151,7 @@ final class Tomcat implements AutoCloseable {
         return settings;
     }
 
-    /** Lets what the process holds grow by what is kept alone: all of its heap is there, and little is compiled. */
+    /** Lets what the process holds grow by what is kept alone: all of its heap is there. */
     Tomcat withSteadyMemory() {
         isSteady = true;
         return this;
@@ -170,10 +170,11 @@ final class Tomcat implements AutoCloseable {
         environment.remove("JRE_HOME");
         environment.put("CATALINA_HOME", kind.home().toString());
         environment.put("CATALINA_BASE", base.toString());
-        environment.put("CATALINA_OPTS", "-Xmx256m --add-opens=java.base/java.lang=ALL-UNNAMED"
+        // Most tests end before the slower compiler has done anything for them.
+        environment.put("CATALINA_OPTS", "-Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 --add-opens=java.base/java.lang=ALL-UNNAMED"
                 + (hasForeignFunctions(kind.java()) ? " --enable-native-access=ALL-UNNAMED" : "") + option);
         if (isSteady) {
-            environment.put("JAVA_OPTS", "-Xms256m -XX:+AlwaysPreTouch -XX:TieredStopAtLevel=1");
+            environment.put("JAVA_OPTS", "-Xms256m -XX:+AlwaysPreTouch");
             environment.put("MALLOC_ARENA_MAX", "1");
         }
         process = builder.redirectErrorStream(true).start();
