@@ -171,7 +171,8 @@ final class Tomcat implements AutoCloseable {
         environment.put("CATALINA_HOME", kind.home().toString());
         environment.put("CATALINA_BASE", base.toString());
         // Most tests end before the slower compiler has done anything for them.
-        environment.put("CATALINA_OPTS", "-Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 --add-opens=java.base/java.lang=ALL-UNNAMED"
+        environment.put("CATALINA_OPTS", "-Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+                + " --add-opens=java.base/java.lang=ALL-UNNAMED"
                 + (hasForeignFunctions(kind.java()) ? " --enable-native-access=ALL-UNNAMED" : "") + option);
         if (isSteady) {
             environment.put("JAVA_OPTS", "-Xms256m -XX:+AlwaysPreTouch");
