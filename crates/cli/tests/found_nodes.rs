@@ -6,7 +6,7 @@ mod common;
 #[path = "common/nodes_with_sessions.rs"]
 mod nodes_with_sessions;
 
-use common::{Gateway, Load, file, get, run, suimon, until};
+use common::{Gateway, Load, comes_true, file, get, run, suimon, until};
 use nodes_with_sessions::{Crowd, Node, Visitor};
 use serde_json::Value;
 use std::process::{Command, Stdio};
@@ -49,11 +49,13 @@ impl Site {
         let mut expected: Vec<_> =
             expected.iter().map(|(node, state)| (node.url(), (*state).to_owned())).collect();
         expected.sort();
-        until(&format!("the nodes are {expected:?}"), || {
-            let mut nodes = self.nodes();
+        let mut nodes = Vec::new();
+        let comes = comes_true(|| {
+            nodes = self.nodes();
             nodes.sort();
             nodes == expected
         });
+        assert!(comes, "the nodes are {nodes:?} and should be {expected:?}");
     }
 }
 

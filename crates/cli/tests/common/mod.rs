@@ -395,12 +395,20 @@ fn answer_all(stream: &TcpStream, gate: &(Mutex<bool>, Condvar), arrived: &Sende
 }
 
 /// Waits until this holds, however often it must be looked at.
-pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
+pub fn until(what: &str, condition: impl FnMut() -> bool) {
+    assert!(comes_true(condition), "{what}: it does not come true");
+}
+
+/// Waits until this holds, and returns whether it does.
+pub fn comes_true(mut condition: impl FnMut() -> bool) -> bool {
     let began = Instant::now();
     while !condition() {
-        assert!(began.elapsed() < LONG, "{what}: it does not come true");
+        if began.elapsed() >= LONG {
+            return false;
+        }
         thread::sleep(Duration::from_millis(5));
     }
+    true
 }
 
 /// Returns whether a process runs: one that nobody has waited for does not.

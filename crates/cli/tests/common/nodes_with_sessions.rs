@@ -6,7 +6,8 @@
 use crate::common::{LONG, file, until};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -16,8 +17,8 @@ use std::thread;
 const NODE: &str = r#"
 use strict;
 use IO::Socket::INET;
-my ($address, $name, $suffix) = @ARGV;
-my $listener = IO::Socket::INET->new(LocalAddr => $address, Listen => 99, ReuseAddr => 1) or die $!;
+my ($name, $suffix) = @ARGV;
+my $listener = IO::Socket::INET->new_from_fd(0, "+<") or die $!;
 my (%sessions, $count);
 while (1) {
     my $stream = $listener->accept or next;
@@ -64,14 +65,12 @@ impl Node {
 
     fn start_with(folder: &tempfile::TempDir, name: &str, address: &str, suffix: &str) -> Node {
         let program = file(folder, "node.pl", NODE);
-        let free = TcpListener::bind(address).unwrap();
-        let address = free.local_addr().unwrap();
-        drop(free);
+        // It is handed on as standard input, and never free: another test would take it.
+        let listener = TcpListener::bind(address).unwrap();
+        let address = listener.local_addr().unwrap();
         let mut command = Command::new("perl");
-        command.args([&program, &address.to_string(), name, suffix]).stdin(Stdio::null());
-        let process = command.spawn().unwrap();
-        until("a node listens", || TcpStream::connect(address).is_ok());
-        Node { process, address }
+        command.args([&program, name, suffix]).stdin(OwnedFd::from(listener));
+        Node { process: command.spawn().unwrap(), address }
     }
 
     pub fn url(&self) -> String {
