@@ -1,15 +1,16 @@
 //! Suimon's gate as a layer: a service in Rust lets in as many sessions as will finish, keeps the rest in a
 //! fair line, and finds the limit of each route by itself, without a gateway in front of it.
 //!
-//! ```no_run
+//! ```
 //! use axum::{Router, routing::get};
 //! use suimon_tower::Gate;
 //!
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let gate = Gate::open("[admin]\nlisten = \"none\"\n")?;
+//! let gate = Gate::open("")?;
 //! let app: Router = Router::new().route("/", get(|| async { "hello" })).layer(gate.layer());
-//! let gate = tokio::spawn(gate.run(async { _ = tokio::signal::ctrl_c().await }));
+//! # let shutdown = async {};
+//! let gate = tokio::spawn(gate.run(shutdown));
 //! // axum::serve(listener, app.into_make_service_with_connect_info::<std::net::SocketAddr>()) …
 //! # drop(app);
 //! gate.await?;
@@ -19,8 +20,9 @@
 //!
 //! What a request goes through is what it goes through in the gateway: it is told apart by route and
 //! visitor, admitted, held, shown its place in line, or refused with the same pages; and the settings are
-//! those of `suimon serve`, as far as they are not about sockets. A gateway with the same `lease.keys` may
-//! stand in front, or a service with this layer behind it: each knows the other's leases and tickets.
+//! those of `suimon serve`, as far as they are not about sockets. A gateway or another service with the same
+//! `lease.keys` knows this one's leases and tickets. A layer *behind* a gateway gets none to see, as a gateway
+//! takes its cookies out of what it passes on: have `gate.session_law = "open"` there.
 //!
 //! # What it holds to
 //!
@@ -40,8 +42,8 @@
 //!
 //! Clients without cookies are told apart by address and browser. The address is taken from an extension
 //! of the request: [`Client`]; a [`SocketAddr`](std::net::SocketAddr); or, with the feature `axum`, axum's
-//! `ConnectInfo<SocketAddr>`; or by [`GateLayer::with_client`] from any other. Without any of them all are one network, which is only right in tests. Proxies
-//! in front are believed as `trusted_proxies` says.
+//! `ConnectInfo<SocketAddr>`; or by [`GateLayer::with_client`] from any other. Without any of them all are one
+//! network, which is only right in tests. Proxies in front are believed as `trusted_proxies` says.
 
 mod body;
 mod client;

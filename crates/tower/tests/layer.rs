@@ -301,6 +301,31 @@ async fn who_is_not_let_in_gets_the_gates_page_and_the_service_hears_nothing() {
 }
 
 #[tokio::test]
+async fn a_lease_of_one_service_is_good_at_another_with_the_same_keys() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = format!(
+        "[lease]\nkeys = {:?}\nissued = \"always\"\n[gate]\nsession_law = \"static\"\nstatic_sessions = 1\n[[session]]\nkind = \"visit\"\nwaiting_room = false\npatience = \"100ms\"\n",
+        folder.path().join("lease.keys"),
+    );
+    let (one, other) = (gate(&settings), gate(&settings));
+    let ask = async |at: &support::Running, browser: &'static str, lease: Option<&HeaderValue>| {
+        let mut request = get("/start");
+        request.headers_mut().insert("user-agent", HeaderValue::from_static(browser));
+        if let Some(lease) = lease {
+            request.headers_mut().insert("cookie", lease.clone());
+        }
+        at.layer.layer(service_fn(hello)).oneshot(request).await.unwrap()
+    };
+    let admitted = ask(&one, "first", None).await;
+    let set = admitted.headers().get("set-cookie").unwrap().to_str().unwrap();
+    let lease = HeaderValue::from_str(set.split(';').next().unwrap()).unwrap();
+    drop(admitted.into_body().collect().await.unwrap());
+    drop(ask(&other, "second", None).await.into_body().collect().await.unwrap());
+    assert_eq!(ask(&other, "third", None).await.status(), StatusCode::SERVICE_UNAVAILABLE, "it is full");
+    assert_eq!(ask(&other, "first", Some(&lease)).await.status(), StatusCode::OK);
+}
+
+#[tokio::test]
 async fn a_server_of_any_kind_says_which_client_it_is() {
     #[derive(Clone, Copy)]
     struct Peer(u8);
