@@ -439,3 +439,21 @@ pub unsafe extern "C" fn suimon_reason(number: u32, text: *mut Buffer) -> i32 {
         Ok(if given(out)?.put(code.as_bytes()) { Code::Ok } else { Code::TooSmall })
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::c::{SUIMON_INVALID, SUIMON_OK, SUIMON_PANICKED};
+
+    #[test]
+    fn a_panic_goes_no_further_and_its_gate_is_not_used_again() {
+        // SAFETY: no settings, no buffer, and a gate that is closed once.
+        unsafe {
+            let gate = suimon_gate_open(ptr::null(), 0, 0, ptr::null_mut());
+            assert_eq!(suimon_gate_tick(gate, 0), SUIMON_OK);
+            assert_eq!(with(gate, None, |_, _| panic!("a fault of the gate")), SUIMON_PANICKED);
+            assert_eq!(suimon_gate_tick(gate, 0), SUIMON_INVALID);
+            suimon_gate_close(gate);
+        }
+    }
+}

@@ -2,12 +2,17 @@
 
 use crate::support::with_room;
 use std::ptr;
+use std::thread;
 use suimon::c::*;
 
-const SECOND: u64 = 1_000_000_000;
+pub(crate) const SECOND: u64 = 1_000_000_000;
 
 /// An open gate; closed when it goes.
-struct Gate(*mut GateHandle);
+pub(crate) struct Gate(*mut GateHandle);
+
+// Any thread may use it.
+// SAFETY: the library says so of gates.
+unsafe impl Sync for Gate {}
 
 impl Drop for Gate {
     fn drop(&mut self) {
@@ -16,7 +21,7 @@ impl Drop for Gate {
     }
 }
 
-fn open(settings: &str) -> Result<Gate, String> {
+pub(crate) fn open(settings: &str) -> Result<Gate, String> {
     let mut gate = ptr::null_mut();
     let (_, why, _) = with_room(10_000, |out| {
         // SAFETY: text with its length, and a buffer.
@@ -38,41 +43,68 @@ fn restore(bytes: &[u8]) -> Result<Gate, String> {
 
 // SAFETY, in all of these: a gate that is open, and places of this function's own.
 impl Gate {
-    fn route(&self, now: u64, mode: i32) -> (i32, u32) {
+    pub(crate) fn route(&self, now: u64, mode: i32) -> (i32, u32) {
         let mut route = 99;
         (unsafe { suimon_gate_route(self.0, now, mode, &raw mut route) }, route)
     }
 
     fn kind(&self, now: u64) -> u32 {
+        self.kind_of(now, 30 * SECOND, 0)
+    }
+
+    pub(crate) fn kind_of(&self, now: u64, patience: u64, hold: u64) -> u32 {
         let mut kind = 99;
-        assert_eq!(unsafe { suimon_gate_kind(self.0, now, 30 * SECOND, 0, &raw mut kind) }, SUIMON_OK);
+        assert_eq!(unsafe { suimon_gate_kind(self.0, now, patience, hold, &raw mut kind) }, SUIMON_OK);
         kind
     }
 
     fn arrive(&self, now: u64, route: u32, membership: u32, session: u64) -> (i32, u64) {
-        let arrival = GateArrival { route, membership, kind: 0, flags: SUIMON_LEASED, session };
+        self.take_in(now, GateArrival { route, membership, kind: 0, flags: SUIMON_LEASED, session })
+    }
+
+    pub(crate) fn take_in(&self, now: u64, arrival: GateArrival) -> (i32, u64) {
         let mut request = u64::MAX;
         (unsafe { suimon_gate_arrive(self.0, now, &raw const arrival, &raw mut request) }, request)
     }
 
-    fn end(&self, now: u64, request: u64, outcome: u32) -> i32 {
+    pub(crate) fn depart(&self, now: u64, request: u64) -> i32 {
+        unsafe { suimon_gate_depart(self.0, now, request) }
+    }
+
+    pub(crate) fn suspend(&self, now: u64, request: u64, client_time: u64) -> i32 {
+        unsafe { suimon_gate_suspend(self.0, now, request, client_time) }
+    }
+
+    pub(crate) fn resume(&self, now: u64, request: u64) -> i32 {
+        unsafe { suimon_gate_resume(self.0, now, request) }
+    }
+
+    pub(crate) fn end(&self, now: u64, request: u64, outcome: u32) -> i32 {
         unsafe { suimon_gate_end(self.0, now, request, outcome) }
     }
 
-    fn poll(&self) -> Option<GateOutput> {
+    pub(crate) fn poll(&self) -> Option<GateOutput> {
         let mut output = GateOutput::default();
         let told = unsafe { suimon_gate_poll(self.0, &raw mut output) };
         (told == SUIMON_OK).then_some(output)
     }
 
-    fn tick(&self) -> u64 {
+    pub(crate) fn next_timeout(&self) -> Option<u64> {
         let mut at = 0;
-        assert_eq!(unsafe { suimon_gate_next_timeout(self.0, &raw mut at) }, SUIMON_OK);
-        assert_eq!(unsafe { suimon_gate_tick(self.0, at) }, SUIMON_OK);
+        (unsafe { suimon_gate_next_timeout(self.0, &raw mut at) } == SUIMON_OK).then_some(at)
+    }
+
+    pub(crate) fn tick_at(&self, now: u64) -> i32 {
+        unsafe { suimon_gate_tick(self.0, now) }
+    }
+
+    fn tick(&self) -> u64 {
+        let at = self.next_timeout().unwrap();
+        assert_eq!(self.tick_at(at), SUIMON_OK);
         at
     }
 
-    fn hashes(&self) -> (u64, u64) {
+    pub(crate) fn hashes(&self) -> (u64, u64) {
         let (mut trace, mut answers) = (0, 0);
         assert_eq!(unsafe { suimon_gate_trace(self.0, &raw mut trace) }, SUIMON_OK);
         assert_eq!(unsafe { suimon_gate_answers(self.0, &raw mut answers) }, SUIMON_OK);
@@ -211,4 +243,33 @@ fn a_gate_of_which_nothing_is_polled_takes_no_more_at_last() {
     assert_eq!(taken, 65_536);
     while gate.poll().is_some() {}
     assert_eq!(gate.arrive(0, 0, SUIMON_SESSIONLESS, 0).0, SUIMON_OK);
+}
+
+#[test]
+fn many_threads_may_use_one_gate() {
+    const THREADS: u64 = 4;
+    const EACH: u64 = 5_000;
+    let gate = open("").unwrap();
+    gate.route(0, 2);
+    let serve = || {
+        while let Some(output) = gate.poll() {
+            if output.what == SUIMON_START {
+                assert_eq!(gate.end(0, output.request, SUIMON_COMPLETED), SUIMON_OK);
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                for _ in 0..EACH {
+                    assert_eq!(gate.arrive(0, 0, SUIMON_SESSIONLESS, 0).0, SUIMON_OK);
+                    serve();
+                }
+            });
+        }
+    });
+    serve();
+    let state = gate.state(0);
+    let route = &state["routes"][0];
+    assert_eq!((&route["completed"], &state["in_flight"]), (&(THREADS * EACH).into(), &0.into()));
 }

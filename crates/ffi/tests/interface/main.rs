@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot begin has failed")]
 #![expect(unsafe_code, reason = "what is tested takes pointers")]
 
+mod calls;
 mod gate;
 mod server;
 mod support;
