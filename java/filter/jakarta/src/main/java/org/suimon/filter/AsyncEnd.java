@@ -76,12 +76,7 @@ final class AsyncEnd implements AsyncListener {
 
     @Override
     public void onTimeout(AsyncEvent event) {
-        if (response == null) {
-            // A parked request has no time-out but the end of its application.
-            SuimonFilter.sayGone((HttpServletResponse) event.getAsyncContext().getResponse());
-            event.getAsyncContext().complete();
-        }
-        // Else what follows is an error page, and then onComplete.
+        // It is the application's. What follows is an error page, and then onComplete.
     }
 
     @Override

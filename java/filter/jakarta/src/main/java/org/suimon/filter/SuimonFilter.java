@@ -27,6 +27,12 @@ import java.util.function.BooleanSupplier;
 public final class SuimonFilter implements Filter {
     private static final String PERMIT = "org.suimon.filter.permit";
     private static final int RETRY_GONE_S = 2;
+    /**
+     * A parked request has no time-out. Tomcat would take 0 for one that ends with its application, at each second of
+     * its end, also where the request has gone on by then; and it loses the next asynchronous request of a connection
+     * for which such an event comes late.
+     */
+    private static final long NEVER_MS = Long.MAX_VALUE;
     /** What servers write into their logs where the client has left before there was a status. */
     private static final int CLIENT_CLOSED_REQUEST = 499;
     /** What Tomcat throws where a body is read or an answer written, and the client is not there any more. */
@@ -176,7 +182,7 @@ public final class SuimonFilter implements Filter {
     private static void park(Permit permit, HttpServletRequest request, HttpServletResponse response) {
         try {
             AsyncContext waits = request.startAsync(new ResumedRequest(request, permit), response);
-            waits.setTimeout(0);
+            waits.setTimeout(NEVER_MS);
             waits.addListener(AsyncEnd.ofParked(permit));
             permit.park(waits);
         } catch (RuntimeException | Error failure) {

@@ -8,10 +8,12 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
 import java.net.Socket;
+import java.net.SocketTimeoutException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.regex.Matcher;
@@ -22,11 +24,13 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
- * Many random requests, some of whose clients leave, while the application is redeployed: at the end nothing is in
- * flight, and the counts balance.
+ * Many random requests, some of whose clients leave, also while the application is redeployed or while others stand in
+ * line: at the end nothing is in flight, and the counts balance.
  */
 @Isolated("it uses all of the machine")
 class RandomLoadTest {
+    private static final String KINDS = "org.suimon.filter.tests.Tomcat#kinds";
+    private static final int REQUESTS = Integer.getInteger("suimon.requests");
     private static final int CLIENTS = 24;
     private static final int REDEPLOYMENTS = 3;
     private static final Pattern NOT_ENDED = Pattern.compile("suimon: closed with (\\d+) requests that had not ended");
@@ -40,37 +44,68 @@ class RandomLoadTest {
     };
 
     @ParameterizedTest
-    @MethodSource("org.suimon.filter.tests.Tomcat#kinds")
+    @MethodSource(KINDS)
     void every_slot_comes_back(Tomcat.Kind kind, @TempDir Path base) throws Exception {
-        int requests = Integer.getInteger("suimon.requests");
+        play(kind, base, REQUESTS, 0, "gate.session_law", "open");
+    }
+
+    @ParameterizedTest
+    @MethodSource(KINDS)
+    void every_slot_comes_back_while_the_application_is_redeployed(Tomcat.Kind kind, @TempDir Path base) throws Exception {
+        Played played = play(kind, base, Math.max(REQUESTS / 5, 3_000), REDEPLOYMENTS, "gate.session_law", "open");
+        // One that is under way when its gate is closed is cut off: at most one of each client.
+        assertTrue(played.notEnded() <= REDEPLOYMENTS * CLIENTS, played.toString());
+    }
+
+    @ParameterizedTest
+    @MethodSource(KINDS)
+    void every_slot_comes_back_where_visitors_stand_in_line(Tomcat.Kind kind, @TempDir Path base) throws Exception {
+        Played played = play(kind, base, Math.max(REQUESTS / 5, 3_000), 0,
+                "gate.session_law", "static", "gate.static_sessions", "20",
+                "session", "[{ kind = \"visit\", hold = \"20ms\" }]");
+        assertTrue(played.sums().refused() + played.sums().waitingPages() > 0, played.toString());
+    }
+
+    /** What has been played: requests sent, clients that left, all counts, and requests that had not ended at a redeployment. */
+    private record Played(long sent, long left, State.Sums sums, long notEnded) {}
+
+    /** Plays random requests, and returns what was seen once all clients are gone and nothing is under way. */
+    private static Played play(Tomcat.Kind kind, Path base, int requests, int redeployments, String... settings)
+            throws Exception {
         long seed = Long.getLong("suimon.seed", System.nanoTime());
         // Compiled as in service.
         Tomcat tomcat = new Tomcat(kind, base).withOption("-XX:TieredStopAtLevel=4");
         tomcat.connector("maxThreads=\"12\" maxKeepAliveRequests=\"-1\"");
+        Map<String, String> all = tomcat.settings(settings);
+        all.put("suimon.gate.session_idle", "1s");
         // One route where nearly all wait, so that clients leave there, too.
-        tomcat.deploy("shop", tomcat.settings(
-                "route", "[{ match = \"GET /shop/pages/slow\", mode = 1 }, { match = \"GET /shop/sync/page\", mode = 2 }]",
-                "gate.session_law", "open"));
+        all.put("suimon.route",
+                "[{ match = \"GET /shop/pages/slow\", mode = 1 }, { match = \"GET /shop/sync/page\", mode = 2 }]");
+        tomcat.deploy("shop", all);
         AtomicLong sent = new AtomicLong();
         AtomicLong left = new AtomicLong();
+        AtomicLong unanswered = new AtomicLong();
         try (tomcat) {
             tomcat.start();
             List<Thread> clients = new ArrayList<>();
             for (int at = 0; at < CLIENTS; at++) {
-                Client client = new Client(tomcat.port(), new Random(seed + at), (requests + CLIENTS - 1) / CLIENTS, sent, left);
+                int each = (requests + CLIENTS - 1) / CLIENTS;
+                Client client = new Client(tomcat.port(), new Random(seed + at), each, sent, left, unanswered);
                 clients.add(new Thread(client, "client " + at));
             }
             long start = System.nanoTime();
             clients.forEach(Thread::start);
             long before = 0;
-            for (int at = 1; at <= REDEPLOYMENTS; at++) {
-                long until = (long) requests * at / (REDEPLOYMENTS + 1);
+            for (int at = 1; at <= redeployments; at++) {
+                long until = (long) requests * at / (redeployments + 1);
                 while (sent.get() < until) {
                     long seen = sent.get();
                     tomcat.await("more requests", () -> sent.get() > seen);
                 }
                 State.Sums sums = tomcat.state().sums();
                 assertTrue(sums.balance(), sums.toString());
+                // A slot that Tomcat has forgotten, as its client left, comes back with the next collection.
+                tomcat.command("GC.run");
                 String said = tomcat.manage("text/reload?path=/shop");
                 assertTrue(said.startsWith("OK"), said);
                 before = sent.get();
@@ -79,28 +114,29 @@ class RandomLoadTest {
                 client.join();
             }
             double seconds = (System.nanoTime() - start) / 1e9;
-            // A slot that Tomcat has forgotten comes back with the next collection.
             tomcat.command("GC.run");
             tomcat.await("quiet", () -> tomcat.state().isIdle());
             State state = tomcat.state();
             State.Sums sums = state.sums();
-            // What Tomcat has forgotten when its client left had no time to be collected. Else all had ended.
             long notEnded = tomcat.log().stream().map(NOT_ENDED::matcher).filter(Matcher::find)
                     .mapToLong(closed -> Long.parseLong(closed.group(1))).sum();
-            System.out.printf("%s: seed %d, %d requests in %.0f s, %d clients left, %s; %d had not ended at redeployments%n",
-                    kind, seed, sent.get(), seconds, left.get(), sums, notEnded);
+            System.out.printf("%s: seed %d, %d requests in %.0f s, %d clients left, %s; %d had not ended at %d redeployments%n",
+                    kind, seed, sent.get(), seconds, left.get(), sums, notEnded, redeployments);
+            assertEquals(0, unanswered.get());
             assertEquals(0, sums.inside(), state.json);
             assertTrue(sums.balance(), sums.toString());
             assertEquals(state.total("requests"), sums.offered() + state.ungated() + state.total("bad_requests"), state.json);
             // The gate of the last redeployment has seen what was sent since.
             assertTrue(state.total("requests") > (sent.get() - before) * 9 / 10, "sent " + sent + ", " + state.json);
-            assertTrue(notEnded <= left.get(), notEnded + " had not ended, " + left + " clients left");
             assertFalse(tomcat.has("suimon_server_"), "a fault of the library is in the log");
+            tomcat.await("the sessions' end", () -> tomcat.manage(Tomcat.bean("shop", "ActiveSessions")).strip().endsWith("= 0"));
+            return new Played(sent.get(), left.get(), sums, notEnded);
         }
     }
 
     /** One client: connections that are kept, closed in the middle of an answer, or before it. */
-    private record Client(int port, Random random, int requests, AtomicLong sent, AtomicLong left) implements Runnable {
+    private record Client(int port, Random random, int requests, AtomicLong sent, AtomicLong left, AtomicLong unanswered)
+            implements Runnable {
         @Override
         public void run() {
             int done = 0;
@@ -113,6 +149,8 @@ class RandomLoadTest {
                         done++;
                         goesOn = one(socket);
                     }
+                } catch (SocketTimeoutException lost) {
+                    unanswered.incrementAndGet();
                 } catch (IOException gone) {
                     // Tomcat has closed the connection, as after a late exception.
                 }
