@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -30,7 +31,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 @Isolated("it counts what is left of threads and memory")
 class DeployTest {
     private static final String KINDS = "org.suimon.filter.tests.Tomcat#kinds";
-    private static final int REDEPLOYMENTS = 20;
+    private static final int REDEPLOYMENTS = Integer.getInteger("suimon.redeployments", 20);
     /** What a process may grow beyond one without the filter over the second half of the redeployments. */
     private static final long GROWTH_MAX_KB = 16 << 10;
 
@@ -197,6 +198,9 @@ class DeployTest {
             for (String fault : List.of("Error during mapping", "NoClassDefFoundError")) {
                 assertFalse(tomcat.has(fault), () -> String.join("\n", tomcat.log()));
             }
+            // Of the application nothing is left: the one class loader is the manager's.
+            tomcat.await("the gate's end", () -> threads(tomcat) == 0);
+            tomcat.await("the class loader's end", () -> loaders(tomcat) == 1);
         }
     }
 
@@ -247,7 +251,7 @@ class DeployTest {
     }
 
     /** Returns how many threads are of the gate, native ones among them. */
-    private static int threads(Tomcat tomcat) throws IOException {
+    private static int threads(Tomcat tomcat) {
         try (Stream<Path> tasks = Files.list(Path.of("/proc/" + tomcat.pid() + "/task"))) {
             return (int) tasks.filter(task -> {
                 try {
@@ -256,6 +260,8 @@ class DeployTest {
                     return false;
                 }
             }).count();
+        } catch (IOException gone) {
+            throw new UncheckedIOException(gone);
         }
     }
 

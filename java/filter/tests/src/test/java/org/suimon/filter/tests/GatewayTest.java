@@ -47,15 +47,25 @@ class GatewayTest {
                 assertEquals(503, same.statusCode());
                 assertEquals(withoutNumbers(page.body()), withoutNumbers(same.body()));
                 assertEquals(page.headers().map().keySet(), same.headers().map().keySet());
-                // A ticket of the filter keeps its visitor's place at the gateway: no new one is drawn.
-                HttpResponse<String> again = gateway.get("/open/pages/ok", "second", ticket);
-                assertEquals(503, again.statusCode());
-                assertTrue(again.headers().allValues("set-cookie").stream().noneMatch(line -> line.startsWith("suimon-ticket-")
-                        && !line.startsWith(ticket.substring(0, ticket.indexOf('=')))), again.headers().map().toString());
+                keepsItsPlace(gateway.get("/open/pages/ok", "second", ticket), ticket);
+            }
+            // And the other way round: one that has admitted nobody yet, and the filter, which is full.
+            try (Gateway gateway = new Gateway(base, tomcat.port())) {
+                String lease = cookie(gateway.get("/open/pages/ok", "sixth", "a=b"), "suimon=");
+                String ticket = cookie(gateway.get("/open/pages/ok", "seventh", "a=b"), "suimon-ticket-");
+                assertEquals(200, tomcat.get("/shop/pages/ok", "User-Agent", "sixth", "Cookie", lease).statusCode());
+                keepsItsPlace(tomcat.get("/shop/pages/ok", "User-Agent", "seventh", "Cookie", ticket, "Accept", "text/html"), ticket);
             }
             tomcat.await("quiet", () -> tomcat.state().isIdle());
             assertTrue(tomcat.state().sums().balance(), tomcat.state().json);
         }
+    }
+
+    /** Holds that a visitor with a ticket has its place: no new one is drawn. */
+    private static void keepsItsPlace(HttpResponse<String> again, String ticket) {
+        assertEquals(503, again.statusCode());
+        assertTrue(again.headers().allValues("set-cookie").stream().noneMatch(line -> line.startsWith("suimon-ticket-")
+                && !line.startsWith(ticket.substring(0, ticket.indexOf('=')))), again.headers().map().toString());
     }
 
     private static String withoutNumbers(String page) {
