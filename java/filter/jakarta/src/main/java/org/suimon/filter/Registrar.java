@@ -51,6 +51,16 @@ public final class Registrar implements ServletContainerInitializer {
 
     private static boolean isDeclared(ServletContext context) {
         return context.getFilterRegistrations().values().stream()
-                .anyMatch(filter -> SuimonFilter.class.getName().equals(filter.getClassName()));
+                .anyMatch(filter -> isGate(filter.getClassName(), context.getClassLoader()));
+    }
+
+    /** Returns whether it is the filter, or a class of the application that extends it. */
+    private static boolean isGate(String name, ClassLoader loader) {
+        try {
+            return SuimonFilter.class.isAssignableFrom(Class.forName(name, false, loader));
+        } catch (ClassNotFoundException | LinkageError unusable) {
+            // The container says so when it makes the filter.
+            return false;
+        }
     }
 }

@@ -23,8 +23,10 @@ import java.util.function.BooleanSupplier;
  * <p>A request is at the gate once, when it arrives. Forwards, includes, error pages and dispatches of an
  * asynchronous application belong to it. Where the container itself forwards or answers a request before any filter,
  * what arrives is the page that it takes for that: a log-in, or an error page.
+ *
+ * <p>A class of the application may extend it, to be annotated.
  */
-public final class SuimonFilter implements Filter {
+public class SuimonFilter implements Filter {
     private static final String PERMIT = "org.suimon.filter.permit";
     private static final int RETRY_GONE_S = 2;
     /**

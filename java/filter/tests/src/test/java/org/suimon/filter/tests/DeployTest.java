@@ -94,6 +94,46 @@ class DeployTest {
 
     @ParameterizedTest
     @MethodSource(KINDS)
+    void an_annotated_class_of_the_application_is_its_only_gate(Tomcat.Kind kind, @TempDir Path base) throws IOException {
+        Tomcat tomcat = new Tomcat(kind, base);
+        Path app = tomcat.deploy("shop", Map.of());
+        Path sources = Files.createDirectories(base.resolve("sources"));
+        Files.writeString(sources.resolve("Gate.java"), """
+                package org.suimon.app;
+
+                import jakarta.servlet.DispatcherType;
+                import jakarta.servlet.annotation.WebFilter;
+                import jakarta.servlet.annotation.WebInitParam;
+                import org.suimon.filter.SuimonFilter;
+
+                @WebFilter(urlPatterns = "/*", servletNames = "*", asyncSupported = true,
+                        dispatcherTypes = {
+                            DispatcherType.REQUEST, DispatcherType.FORWARD, DispatcherType.ASYNC, DispatcherType.ERROR
+                        },
+                        initParams = {
+                            @WebInitParam(name = "admin.listen", value = "127.0.0.1:0"),
+                            @WebInitParam(name = "lease.keys", value = "none"),
+                            @WebInitParam(name = "learned.state", value = "none"),
+                            @WebInitParam(name = "waiting_room.state", value = "none"),
+                            @WebInitParam(name = "route", value = "[{ match = \\"GET /shop/pages/slow\\", mode = 1 }]")
+                        })
+                public class Gate extends SuimonFilter {}
+                """);
+        Application.compile(kind, app, sources, List.of(tomcat.filterJar()));
+        try (tomcat) {
+            tomcat.start();
+            List<CompletableFuture<HttpResponse<String>>> slow = new ArrayList<>();
+            for (int one = 0; one < 3; one++) {
+                slow.add(tomcat.getLater("/shop/pages/slow?ms=300"));
+            }
+            tomcat.await("a queue", () -> tomcat.state().route("GET /shop/pages/slow", "queued") > 0);
+            assertEquals(Map.of("200", 3), answers(slow));
+            assertEquals(1, tomcat.log().stream().filter(line -> line.contains("suimon: http://")).count());
+        }
+    }
+
+    @ParameterizedTest
+    @MethodSource(KINDS)
     void a_jar_for_the_whole_server_is_taken_by_who_asks_for_it(Tomcat.Kind kind, @TempDir Path base) throws IOException {
         Tomcat tomcat = new Tomcat(kind, base);
         for (Path app : List.of(
