@@ -1,5 +1,8 @@
 package org.suimon.bench;
 
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.LinkedHashMap;
@@ -32,9 +35,8 @@ public class Cost {
     private final ReentrantLock lock = new ReentrantLock();
     private int number;
 
-    /** Measures all of it: the first argument is the agent's jar, the second says "quick" or nothing. */
-    public static void main(String[] arguments) throws RunnerException {
-        boolean isQuick = arguments.length > 1 && arguments[1].equals("quick");
+    /** Measures all of it: the first argument is the agent's jar; the second, if there is one, the file for the data. */
+    public static void main(String[] arguments) throws RunnerException, IOException {
         Map<String, List<String>> setups = new LinkedHashMap<>();
         String agent = "-javaagent:" + arguments[0] + "=";
         setups.put("without the agent", List.of());
@@ -42,25 +44,36 @@ public class Cost {
         setups.put("woven, idle", List.of(agent + METHODS));
         setups.put("woven, ratio 0", List.of(agent + METHODS + ";ratio=0"));
         List<String> lines = new ArrayList<>();
+        List<String> data = new ArrayList<>();
         for (Map.Entry<String, List<String>> setup : setups.entrySet()) {
             Collection<RunResult> results = new Runner(new OptionsBuilder().include(Cost.class.getName() + ".*")
-                    .jvmArgs(setup.getValue().toArray(new String[0])).forks(isQuick ? 1 : 3)
-                    .warmupIterations(3).warmupTime(TimeValue.milliseconds(isQuick ? 200 : 1000))
-                    .measurementIterations(isQuick ? 2 : 5).measurementTime(TimeValue.milliseconds(isQuick ? 200 : 1000))
+                    .jvmArgs(setup.getValue().toArray(new String[0])).forks(3)
+                    .warmupIterations(3).warmupTime(TimeValue.seconds(1))
+                    .measurementIterations(5).measurementTime(TimeValue.seconds(1))
                     .build()).run();
             StringBuilder line = new StringBuilder(String.format(Locale.ROOT, "%-18s", setup.getKey()));
             for (RunResult result : results) {
                 boolean isTurn = result.getParams().getBenchmark().endsWith("turn");
                 double per = isTurn ? TURNS : 1;
+                String label = result.getPrimaryResult().getLabel();
+                double least = result.getPrimaryResult().getStatistics().getMin() / per;
+                double mean = result.getPrimaryResult().getScore() / per;
+                double error = result.getPrimaryResult().getScoreError() / per;
                 // What others take from the machine only adds, so the least says most.
-                line.append(String.format(Locale.ROOT, "  %s %.2f (mean %.2f ± %.2f) ns",
-                        result.getPrimaryResult().getLabel(), result.getPrimaryResult().getStatistics().getMin() / per,
-                        result.getPrimaryResult().getScore() / per, result.getPrimaryResult().getScoreError() / per));
+                line.append(String.format(Locale.ROOT, "  %s %.2f (mean %.2f ± %.2f) ns", label, least, mean, error));
+                data.add(String.format(Locale.ROOT,
+                        "  {\"setup\":\"%s\",\"what\":\"%s\",\"least_ns\":%.3f,\"mean_ns\":%.3f,\"error_ns\":%.3f}",
+                        setup.getKey(), label, least, mean, error));
             }
             lines.add(line.toString());
         }
         System.out.println();
         lines.forEach(System.out::println);
+        if (arguments.length > 1) {
+            Files.writeString(Path.of(arguments[1]), String.format(
+                    "{\"java\":\"%s\",\"forks\":3,\"iterations\":5,\"error\":\"99.9 %%\",\"costs\":[%n%s%n]}%n",
+                    System.getProperty("java.runtime.version"), String.join(",\n", data)));
+        }
     }
 
     /** One call. */
