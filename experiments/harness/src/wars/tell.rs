@@ -28,26 +28,18 @@ pub(super) fn judge(data: &Data) -> Vec<Claim> {
             ),
             ratio >= OF_GATEWAY_MIN,
         ));
+        let told = |ways: &[Way]| failures(ways.iter().flat_map(|way| of(*way)));
+        claims.push(Claim::new(
+            format!(
+                "{}: no failure inside a session with the filter: {}; with the gateway {}, a Tomcat alone {}",
+                war.name(),
+                told(&[Way::Inside]),
+                told(&[Way::InFront, Way::OtherCore]),
+                told(&[Way::Alone])
+            ),
+            of(Way::Inside).all(|cell| cell.failures_inside == 0 && cell.completed > 0),
+        ));
     }
-    // All failures inside, and those of them that were answered by a page of the application's own.
-    let failures = |ways: &[Way]| {
-        let cells = data.cells.iter().filter(|cell| ways.contains(&cell.way));
-        cells.fold((0, 0), |(all, own), cell| (all + cell.failures_inside, own + cell.own_failures()))
-    };
-    let told = |ways: &[Way]| {
-        let (all, own) = failures(ways);
-        format!("{all} ({own} of them known to be answered by a page of the application)")
-    };
-    claims.push(Claim::new(
-        format!(
-            "no failure inside a session with the filter: {}; with the gateway {}, Tomcats alone {}",
-            told(&[Way::Inside]),
-            told(&[Way::InFront, Way::OtherCore]),
-            told(&[Way::Alone])
-        ),
-        failures(&[Way::Inside]).0 == 0
-            && data.cells.iter().all(|cell| cell.completed > 0 || cell.way == Way::Alone),
-    ));
     let inside = data.cells.iter().filter(|cell| cell.way == Way::Inside);
     let least = inside.map(Cell::session_of_thinking).fold(f64::INFINITY, f64::min);
     claims.push(Claim::new(
@@ -58,6 +50,20 @@ pub(super) fn judge(data: &Data) -> Vec<Claim> {
         least >= OF_THINKING_MIN,
     ));
     claims
+}
+
+/// Returns in words how many failures inside sessions these have, and how many of them were answered by a page of the
+/// application's own.
+fn failures<'a>(cells: impl Iterator<Item = &'a Cell>) -> String {
+    let (mut all, mut own, mut sessions) = (0, 0, 0);
+    for cell in cells {
+        (all, own) = (all + cell.failures_inside, own + cell.own_failures());
+        sessions += cell.completed + cell.failures_inside;
+    }
+    match all {
+        0 => format!("none of {sessions}"),
+        _ => format!("{all} of {sessions} ({own} of them known to be answered by a page of the application)"),
+    }
 }
 
 /// Returns what one turn came to, and what was answered where something failed.
