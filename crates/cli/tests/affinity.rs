@@ -33,7 +33,7 @@ fn metric(gateway: &Gateway, name: &str, node: &Node) -> u32 {
 #[test]
 fn sessions_stay_at_their_nodes_and_only_those_of_a_node_that_is_killed_go_elsewhere() {
     let folder = tempfile::tempdir().unwrap();
-    let mut nodes: Vec<_> = ["a", "b", "c"].iter().map(|name| Node::start(&folder, name, "")).collect();
+    let mut nodes: Vec<_> = ["a", "b", "c"].iter().map(|name| Node::start(name, "")).collect();
     let gateway = gateway(&folder, &format!("[upstream]\nnodes = [{}]\naffinity = \"SID\"\n", urls(&nodes)));
     let crowd = Crowd::begin(gateway.clients, 15);
     crowd.until_answered(20);
@@ -67,7 +67,7 @@ fn sessions_stay_at_their_nodes_and_only_those_of_a_node_that_is_killed_go_elsew
 #[test]
 fn a_session_keeps_its_node_over_a_log_in_and_without_cookies_by_its_path() {
     let folder = tempfile::tempdir().unwrap();
-    let nodes: Vec<_> = ["a", "b", "c"].iter().map(|name| Node::start(&folder, name, "")).collect();
+    let nodes: Vec<_> = ["a", "b", "c"].iter().map(|name| Node::start(name, "")).collect();
     let gateway = gateway(&folder, &format!("[upstream]\nnodes = [{}]\naffinity = \"SID\"\n", urls(&nodes)));
     for _ in 0..5 {
         let mut visitor = Visitor::of(gateway.clients);
@@ -88,7 +88,7 @@ fn a_session_keeps_its_node_over_a_log_in_and_without_cookies_by_its_path() {
 fn a_gateway_that_never_saw_a_session_goes_by_the_name_of_its_node() {
     let folder = tempfile::tempdir().unwrap();
     let names = ["a", "b", "c"];
-    let nodes: Vec<_> = names.iter().map(|name| Node::start(&folder, name, &format!(".{name}"))).collect();
+    let nodes: Vec<_> = names.iter().map(|name| Node::start(name, &format!(".{name}"))).collect();
     let settings = format!("[upstream]\nnodes = [{}]\naffinity = \"SID\"\n", urls(&nodes));
     let (one, other) = (gateway(&folder, &settings), gateway(&folder, &settings));
     // It learns the names from sessions of its own.

@@ -61,8 +61,7 @@ impl Site {
 
 #[test]
 fn a_file_that_changes_again_and_again_costs_no_request() {
-    let folder = tempfile::tempdir().unwrap();
-    let nodes: Vec<_> = ["a", "b", "c"].iter().map(|name| Node::start(&folder, name, "")).collect();
+    let nodes: Vec<_> = ["a", "b", "c"].iter().map(|name| Node::start(name, "")).collect();
     let [a, b, c] = &nodes[..] else { panic!() };
     let site = Site::start(&format!("{}\n", a.url()), OPEN);
     site.until_nodes(&[(a, "up")]);
@@ -81,8 +80,7 @@ fn a_file_that_changes_again_and_again_costs_no_request() {
 
 #[test]
 fn a_node_that_is_named_no_longer_keeps_its_sessions_until_they_end() {
-    let folder = tempfile::tempdir().unwrap();
-    let nodes: Vec<_> = ["a", "b", "c"].iter().map(|name| Node::start(&folder, name, "")).collect();
+    let nodes: Vec<_> = ["a", "b", "c"].iter().map(|name| Node::start(name, "")).collect();
     let [a, b, c] = &nodes[..] else { panic!() };
     let list: String = nodes.iter().map(|node| node.url() + "\n").collect();
     let site = Site::start(&list, "affinity = \"SID\"\ndrain_within = \"1h\"\n");
@@ -118,8 +116,7 @@ fn a_node_that_is_named_no_longer_keeps_its_sessions_until_they_end() {
 
 #[test]
 fn a_node_ends_with_its_last_session_or_when_its_time_is_over() {
-    let folder = tempfile::tempdir().unwrap();
-    let nodes: Vec<_> = ["a", "b"].iter().map(|name| Node::start(&folder, name, "")).collect();
+    let nodes: Vec<_> = ["a", "b"].iter().map(|name| Node::start(name, "")).collect();
     let [a, b] = &nodes[..] else { panic!() };
     // It is silent for so long, or has so long.
     for (idle, drain_within) in [("2s", "1h"), ("1h", "1s")] {
@@ -141,8 +138,7 @@ fn a_node_ends_with_its_last_session_or_when_its_time_is_over() {
 
 #[test]
 fn a_file_that_cannot_be_taken_holds_what_is_there() {
-    let folder = tempfile::tempdir().unwrap();
-    let node = Node::start(&folder, "a", "");
+    let node = Node::start("a", "");
     let site = Site::start(&format!("# shop\n{}\n", node.url()), "drain_within = \"1s\"\n");
     site.until_nodes(&[(&node, "up")]);
     for (text, said) in [
@@ -218,8 +214,8 @@ fn a_name_that_gets_other_addresses_leads_to_other_nodes() {
     }
     let folder = tempfile::tempdir().unwrap();
     // Two nodes at one port of two addresses.
-    let a = Node::start_at(&folder, "a", "127.0.0.1:0");
-    let b = Node::start_at(&folder, "b", &format!("127.0.0.2:{}", a.address.port()));
+    let a = Node::start_at("a", "127.0.0.1:0");
+    let b = Node::start_at("b", &format!("127.0.0.2:{}", a.address.port()));
     let names = |text: &str| file(&folder, "hosts", text);
     let hosts = names("127.0.0.1 shop.internal\n");
     let settings = format!(

@@ -3,7 +3,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file is a crate of its own and uses its part")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests, which clippy does not take for tests")]
 
-use crate::common::{LONG, file, until};
+use crate::common::{LONG, until};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
@@ -17,6 +17,7 @@ use std::thread;
 const NODE: &str = r#"
 use strict;
 use IO::Socket::INET;
+$SIG{PIPE} = "IGNORE";
 my ($name, $suffix) = @ARGV;
 my $listener = IO::Socket::INET->new_from_fd(0, "+<") or die $!;
 my (%sessions, $count);
@@ -54,22 +55,21 @@ pub struct Node {
 }
 
 impl Node {
-    pub fn start(folder: &tempfile::TempDir, name: &str, suffix: &str) -> Node {
-        Node::start_with(folder, name, "127.0.0.1:0", suffix)
+    pub fn start(name: &str, suffix: &str) -> Node {
+        Node::start_with(name, "127.0.0.1:0", suffix)
     }
 
     /// Starts a node at an address; port 0 takes a free one.
-    pub fn start_at(folder: &tempfile::TempDir, name: &str, address: &str) -> Node {
-        Node::start_with(folder, name, address, "")
+    pub fn start_at(name: &str, address: &str) -> Node {
+        Node::start_with(name, address, "")
     }
 
-    fn start_with(folder: &tempfile::TempDir, name: &str, address: &str, suffix: &str) -> Node {
-        let program = file(folder, "node.pl", NODE);
+    fn start_with(name: &str, address: &str, suffix: &str) -> Node {
         // It is handed on as standard input, and never free: another test would take it.
         let listener = TcpListener::bind(address).unwrap();
         let address = listener.local_addr().unwrap();
         let mut command = Command::new("perl");
-        command.args([&program, name, suffix]).stdin(OwnedFd::from(listener));
+        command.args(["-e", NODE, name, suffix]).stdin(OwnedFd::from(listener));
         Node { process: command.spawn().unwrap(), address }
     }
 
@@ -85,6 +85,12 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
+        // What a test says of nodes that are away is of no use if one has died.
+        if let Ok(Some(status)) = self.process.try_wait()
+            && thread::panicking()
+        {
+            eprintln!("the node at {} has ended: {status}", self.address);
+        }
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
