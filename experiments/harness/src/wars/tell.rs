@@ -17,7 +17,8 @@ const OF_THINKING_MIN: f64 = 1.5;
 pub(super) fn judge(data: &Data) -> Vec<Claim> {
     let mut claims = Vec::new();
     for war in data.wars() {
-        let of = |way| data.cells.iter().filter(move |cell| cell.war == war && cell.way == way);
+        let of_war = || data.cells.iter().filter(move |cell| cell.war == war);
+        let of = |way| of_war().filter(move |cell| cell.way == way);
         let total = |way| of(way).map(|cell| cell.sessions_per_s).sum::<f64>();
         let ratio = total(Way::Inside) / total(Way::InFront);
         claims.push(Claim::new(
@@ -37,7 +38,8 @@ pub(super) fn judge(data: &Data) -> Vec<Claim> {
                 told(&[Way::InFront, Way::OtherCore]),
                 told(&[Way::Alone])
             ),
-            of(Way::Inside).all(|cell| cell.failures_inside == 0 && cell.completed > 0),
+            of(Way::Inside).all(|cell| cell.failures_inside == 0)
+                && of_war().all(|cell| cell.completed > 0 || cell.way == Way::Alone),
         ));
     }
     let inside = data.cells.iter().filter(|cell| cell.way == Way::Inside);

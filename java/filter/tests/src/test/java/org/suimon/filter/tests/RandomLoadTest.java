@@ -52,7 +52,7 @@ class RandomLoadTest {
     @ParameterizedTest
     @MethodSource(KINDS)
     void every_slot_comes_back_while_the_application_is_redeployed(Tomcat.Kind kind, @TempDir Path base) throws Exception {
-        Played played = play(kind, base, Math.max(REQUESTS / 5, 3_000), REDEPLOYMENTS, "gate.session_law", "open");
+        Played played = play(kind, base, REQUESTS, REDEPLOYMENTS, "gate.session_law", "open");
         // One that is under way when its gate is closed is cut off: at most one of each client.
         assertTrue(played.notEnded() <= REDEPLOYMENTS * CLIENTS, played.toString());
     }
