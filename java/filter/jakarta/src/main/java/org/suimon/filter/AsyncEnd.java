@@ -76,7 +76,7 @@ final class AsyncEnd implements AsyncListener {
 
     @Override
     public void onTimeout(AsyncEvent event) {
-        // It is the application's. What follows is an error page, and then onComplete.
+        // The application's, or that of a connector that stops. What follows is an error page, and then onComplete.
     }
 
     @Override

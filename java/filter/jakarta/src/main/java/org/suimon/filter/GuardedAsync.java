@@ -30,8 +30,23 @@ final class GuardedAsync implements AsyncContext {
         try {
             response.concludeIfThere(response::getStatus);
             to.complete();
-        } finally {
-            permit.end();
+        } catch (RuntimeException | Error failure) {
+            // One that was dispatched before is worked on.
+            if (!isThere()) {
+                permit.end();
+            }
+            throw failure;
+        }
+        permit.end();
+    }
+
+    /** Returns whether the container still has the request. */
+    private boolean isThere() {
+        try {
+            to.getTimeout();
+            return true;
+        } catch (IllegalStateException gone) {
+            return false;
         }
     }
 
@@ -69,9 +84,11 @@ final class GuardedAsync implements AsyncContext {
         try {
             dispatch.run();
         } catch (IllegalStateException over) {
-            // The container has ended the request: its client has left.
-            permit.leave();
-            permit.end();
+            if (!isThere()) {
+                // The container has ended the request: its client has left.
+                permit.leave();
+                permit.end();
+            }
             throw over;
         }
     }

@@ -10,6 +10,7 @@ import jakarta.servlet.http.HttpSession;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Enumeration;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
@@ -128,6 +129,13 @@ final class GuardedRequest extends HttpServletRequestWrapper {
             }
         }
         return Collections.enumeration(names);
+    }
+
+    @Override
+    public Map<String, String> getTrailerFields() {
+        Map<String, String> fields = new HashMap<>(super.getTrailerFields());
+        fields.keySet().removeIf(Signals::isOne);
+        return fields;
     }
 
     /** Returns what the gate says of a header: empty if nobody may say it, null if it is the client's. */

@@ -25,8 +25,11 @@ import java.util.function.IntSupplier;
  */
 final class GuardedResponse extends HttpServletResponseWrapper {
     private static final String LENGTH = "Content-Length";
-    private static final String CACHE_CONTROL = "Cache-Control";
-    private static final List<String> TOLD = List.of(CACHE_CONTROL, "Set-Cookie");
+    private static final String SET_COOKIE = HeaderChanges.SET_COOKIE;
+    private static final String CACHE_CONTROL = HeaderChanges.CACHE_CONTROL;
+    private static final List<String> TOLD = List.of(CACHE_CONTROL, SET_COOKIE);
+    /** Headers of the gate that stand beside those of the application. Of any other the application's own is enough. */
+    private static final List<String> BESIDE = List.of(CACHE_CONTROL, SET_COOKIE, "Server-Timing");
     /** They hold a slot until their head alone, as at a gateway. */
     private static final List<String> STREAMS =
             List.of("text/event-stream", "multipart/x-mixed-replace", "application/grpc");
@@ -45,8 +48,6 @@ final class GuardedResponse extends HttpServletResponseWrapper {
     /** Whether the head is told and what was kept of it has gone on: bytes need not be counted any more. */
     private boolean isConcluded;
     private long contentLength = -1;
-    /** What the gate has changed in the head; null as long as it was not asked. */
-    private HeaderChanges applied;
     private GuardedStream stream;
     private GuardedWriter writer;
 
@@ -92,8 +93,8 @@ final class GuardedResponse extends HttpServletResponseWrapper {
                 return;
             }
             kept.release(changes, arrived::addHeader);
-            applied = changes;
             apply(changes);
+            isConcluded = true;
         }
         if (isStream()) {
             permit.end();
@@ -101,7 +102,8 @@ final class GuardedResponse extends HttpServletResponseWrapper {
     }
 
     private void apply(HeaderChanges changes) {
-        for (HeaderChanges.Change change : changes.changes()) {
+        // Two lines of one name may both be the gate's, so all are looked at before any is added.
+        for (HeaderChanges.Change change : changes.changes().stream().filter(this::isDue).toList()) {
             switch (change.deed()) {
                 case ADD -> arrived.addHeader(change.name(), change.value());
                 case SET -> arrived.setHeader(change.name(), change.value());
@@ -109,6 +111,12 @@ final class GuardedResponse extends HttpServletResponseWrapper {
                 case REMOVE -> arrived.setHeader(change.name(), null);
             }
         }
+    }
+
+    private boolean isDue(HeaderChanges.Change change) {
+        return change.deed() != HeaderChanges.Deed.ADD
+                || BESIDE.stream().anyMatch(change.name()::equalsIgnoreCase)
+                || !arrived.containsHeader(change.name());
     }
 
     /** The same on a thread of the application's, whose container may have ended the request meanwhile. */
@@ -126,7 +134,7 @@ final class GuardedResponse extends HttpServletResponseWrapper {
     private boolean isStream() {
         String type = arrived.getContentType();
         for (String stream : STREAMS) {
-            if (type != null && type.startsWith(stream)) {
+            if (type != null && type.regionMatches(true, 0, stream, 0, stream.length())) {
                 return true;
             }
         }
@@ -236,8 +244,10 @@ final class GuardedResponse extends HttpServletResponseWrapper {
         stream = null;
         writer = null;
         // Told once, it holds for what comes instead.
-        if (applied != null) {
-            apply(applied);
+        apply(permit.changes());
+        if (isSettled(CACHE_CONTROL) && !arrived.containsHeader(CACHE_CONTROL)) {
+            // The application had said as much itself, and takes it back.
+            arrived.setHeader(CACHE_CONTROL, "private");
         }
     }
 
@@ -308,6 +318,9 @@ final class GuardedResponse extends HttpServletResponseWrapper {
         } else if (!isSettled(name)) {
             noteLength(name, value);
             super.setHeader(name, value);
+            if (SET_COOKIE.equalsIgnoreCase(name)) {
+                permit.changes().forEachCookie(cookie -> arrived.addHeader(SET_COOKIE, cookie));
+            }
         }
     }
 
@@ -377,7 +390,7 @@ final class GuardedResponse extends HttpServletResponseWrapper {
 
     /** Returns whether the gate has said what becomes of this header: a lease is not to lie in a cache of others. */
     private boolean isSettled(String name) {
-        return applied != null && applied.settles(name);
+        return permit.changes().settles(name);
     }
 
     @Override

@@ -2,6 +2,7 @@ package org.suimon.filter;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Consumer;
 
 /** What to change in the head of an answer, a line each: {@code +name: value}, {@code =name: value}, {@code -name}. */
 final class HeaderChanges {
@@ -21,7 +22,8 @@ final class HeaderChanges {
      */
     record Change(Deed deed, String name, String value) {}
 
-    private static final String SET_COOKIE = "Set-Cookie";
+    static final String SET_COOKIE = "Set-Cookie";
+    static final String CACHE_CONTROL = "Cache-Control";
 
     private final List<Change> changes;
 
@@ -54,10 +56,24 @@ final class HeaderChanges {
         return changes;
     }
 
-    /** Returns whether the gate has said what becomes of a header. Cookies of the application may stand beside its own. */
+    /**
+     * Returns whether the gate has said what becomes of a header. Cookies of the application may stand beside its own; where
+     * there is one of its own, caches are told so, by the gate or by the application before.
+     */
     boolean settles(String name) {
-        return !SET_COOKIE.equalsIgnoreCase(name)
-                && changes.stream().anyMatch(change -> change.name().equalsIgnoreCase(name));
+        if (SET_COOKIE.equalsIgnoreCase(name)) {
+            return false;
+        }
+        return has(name) || CACHE_CONTROL.equalsIgnoreCase(name) && has(SET_COOKIE);
+    }
+
+    private boolean has(String name) {
+        return changes.stream().anyMatch(change -> change.name().equalsIgnoreCase(name));
+    }
+
+    /** Calls for each cookie of the gate's own. */
+    void forEachCookie(Consumer<String> each) {
+        changes.stream().filter(change -> SET_COOKIE.equalsIgnoreCase(change.name())).map(Change::value).forEach(each);
     }
 
     /** Returns whether a header is to be taken out. */

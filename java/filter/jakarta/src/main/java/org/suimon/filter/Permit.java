@@ -38,6 +38,10 @@ final class Permit {
     private volatile Connection connection;
     private volatile boolean isClaimed;
     private final AtomicBoolean isAsynchronous = new AtomicBoolean();
+    /** Whether the thread that began the work has returned, and the application goes on by dispatches of its own. */
+    private volatile boolean goesOn;
+    /** Of the head of its answer, whatever response the application writes it to. */
+    private volatile HeaderChanges changes = HeaderChanges.NONE;
     /** The session that the application has asked for last. */
     private volatile HttpSession session;
 
@@ -114,18 +118,28 @@ final class Permit {
             try {
                 waits.dispatch();
             } catch (UnsupportedOperationException gone) {
-                // There is nothing to dispatch to: the application has just been undeployed.
+                // Tomcat finds nothing to dispatch to: mostly as the application has just been undeployed.
                 sendAway(waits);
             }
         } catch (IllegalStateException | NullPointerException over) {
-            // Its container has ended it meanwhile, and takes it apart, perhaps at this moment.
-            leave();
-            endAlone();
+            // Mostly its container has ended it meanwhile, and takes it apart, perhaps at this moment.
+            giveUp(waits);
         } catch (RuntimeException | Error failure) {
-            // Parked it has no time-out: nobody else would end it.
+            giveUp(waits);
+            throw failure;
+        }
+    }
+
+    /** Answers a request that cannot be dispatched, if it is there: parked it has no time-out, and nobody else would. */
+    private void giveUp(AsyncContext waits) {
+        try {
+            SuimonFilter.sayGone((HttpServletResponse) waits.getResponse());
+            waits.complete();
+        } catch (IllegalStateException | NullPointerException over) {
+            // Its container has ended it.
+        } finally {
             leave();
             endAlone();
-            throw failure;
         }
     }
 
@@ -199,6 +213,15 @@ final class Permit {
         return isAsynchronous.get();
     }
 
+    /** Takes note that from now on dispatches are the application's. */
+    void goOn() {
+        goesOn = true;
+    }
+
+    boolean goesOn() {
+        return goesOn;
+    }
+
     /** Takes note of the session that the application has been given. */
     void hasSession(HttpSession given) {
         session = given;
@@ -213,7 +236,13 @@ final class Permit {
         if (isOver.get() || !isAnswered.compareAndSet(false, true)) {
             return null;
         }
-        return server.answer(number, status, lines);
+        changes = server.answer(number, status, lines);
+        return changes;
+    }
+
+    /** Returns what the gate has changed in the head of the answer; nothing as long as it was not asked. */
+    HeaderChanges changes() {
+        return changes;
     }
 
     boolean isAnswered() {

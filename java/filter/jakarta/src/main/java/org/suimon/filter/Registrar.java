@@ -38,6 +38,7 @@ public final class Registrar implements ServletContainerInitializer {
         }
         FilterRegistration.Dynamic filter = context.addFilter(NAME, new SuimonFilter());
         if (filter == null) {
+            context.log("suimon: no gate, as the application has another filter named " + NAME);
             return;
         }
         filter.setInitParameters(parameters);

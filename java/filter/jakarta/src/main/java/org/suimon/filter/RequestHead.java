@@ -7,6 +7,7 @@ import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.Enumeration;
+import java.util.concurrent.Semaphore;
 
 /** The head of a request as bytes, the way a client sends it. */
 final class RequestHead {
@@ -16,6 +17,9 @@ final class RequestHead {
     private static final String POSITION = "/.well-known/suimon/position";
     /** A code has some ten characters. */
     private static final int FORM_BYTES_MAX = 1024;
+    /** Threads that wait for such a form at a time, at most: its client may send it as slowly as it likes. */
+    private static final int FORMS_MAX = 4;
+    private static final Semaphore FORMS = new Semaphore(FORMS_MAX);
 
     private byte[] bytes = new byte[BEGINS_WITH];
     private int length;
@@ -68,8 +72,16 @@ final class RequestHead {
         boolean isForm = request.getMethod().equals("POST")
                 && request.getRequestURI().equals(request.getContextPath() + POSITION)
                 && isSmall(request.getContentLengthLong());
-        String code = isForm ? request.getParameter("code") : null;
+        String code = isForm && FORMS.tryAcquire() ? codeOf(request) : null;
         return code == null ? request.getQueryString() : "code=" + URLEncoder.encode(code, StandardCharsets.UTF_8);
+    }
+
+    private static String codeOf(HttpServletRequest request) {
+        try {
+            return request.getParameter("code");
+        } finally {
+            FORMS.release();
+        }
     }
 
     /** Returns whether a body may be read on the thread of its request. Of one without a length that cannot be known. */

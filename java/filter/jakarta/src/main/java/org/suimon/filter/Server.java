@@ -16,10 +16,10 @@ import java.util.function.ToIntFunction;
 
 /**
  * The gate of one web application: the native server, and the thread that hears from it which waiting requests
- * are decided about, unless who ends a request hears it.
+ * are decided about, unless a thread that ends a request hears it first.
  */
 final class Server implements AutoCloseable {
-    /** How long the thread waits before it looks whether it is still wanted. */
+    /** How long the thread waits before it looks whether the server closes. */
     private static final int NEXT_MS = 200;
     /** How long an application that is undeployed may go on with what is under way, as Tomcat's unloadDelay. */
     private static final long DRAIN_MS = 2000;
@@ -88,18 +88,23 @@ final class Server implements AutoCloseable {
             throw new IllegalArgumentException(error.text().strip());
         }
         Server server = new Server(library, handle, isEnding, log);
-        server.thread.start();
+        try {
+            server.thread.start();
+        } catch (OutOfMemoryError noThread) {
+            library.close(handle);
+            throw noThread;
+        }
         return server;
     }
 
     /** Takes in a request. One that waits is decided about later, by {@link Permit#decide}. */
     Entry enter(RequestHead head, String address, boolean isTls) {
-        if (isClosing.get()) {
-            return over(Decision.CLOSED, NativeLibrary.CLOSED);
-        }
+        // Some connectors know none of a client that has left: the library takes that for unknown.
+        byte[] from = address == null ? new byte[0] : address.getBytes(StandardCharsets.US_ASCII);
         Reply reply = new Reply();
-        int result = call(reply, () ->
-                library.enter(server, head.bytes(), head.length(), address.getBytes(StandardCharsets.US_ASCII), isTls, reply));
+        int result = call(reply, () -> isClosing.get()
+                ? NativeLibrary.CLOSED
+                : library.enter(server, head.bytes(), head.length(), from, isTls, reply));
         return switch (result) {
             case NativeLibrary.OK -> {
                 Permit permit = claim(reply.request);
@@ -117,6 +122,8 @@ final class Server implements AutoCloseable {
             }
             case NativeLibrary.ANSWERED -> over(new Decision(false, reply.copy()), result);
             case NativeLibrary.CLOSED -> over(Decision.CLOSED, result);
+            // A fault of the client's: the gate counts it.
+            case NativeLibrary.INVALID -> over(Decision.UNGATED, result);
             default -> {
                 fault("suimon_server_enter", result, reply);
                 yield over(Decision.UNGATED, result);
@@ -300,7 +307,7 @@ final class Server implements AutoCloseable {
         try {
             permit.decide(new Decision(result == NativeLibrary.OK, reply.copy()));
         } catch (RuntimeException | LinkageError failure) {
-            // None of the business of whoever ends another one here.
+            // It must not disturb whoever ends another request on this thread.
             log.accept("suimon: a waiting request could not be resumed", failure);
         }
     }
@@ -346,7 +353,7 @@ final class Server implements AutoCloseable {
     }
 
     /**
-     * Refuses newcomers, sends away who waits, lets what is under way end for two seconds, and ends the native
+     * Refuses newcomers, sends waiting requests away, gives those under way two seconds to end, and ends the native
      * server with all its threads.
      */
     @Override
@@ -378,7 +385,7 @@ final class Server implements AutoCloseable {
         try {
             permit.decide(Decision.CLOSED);
         } catch (RuntimeException | LinkageError failure) {
-            // None of the others' business, nor that of the native server.
+            // The others are sent away all the same.
             log.accept("suimon: a waiting request could not be sent away", failure);
         }
     }

@@ -30,9 +30,9 @@ public class SuimonFilter implements Filter {
     private static final String PERMIT = "org.suimon.filter.permit";
     private static final int RETRY_GONE_S = 2;
     /**
-     * A parked request has no time-out. Tomcat would take 0 for one that ends with its application, at each second of
-     * its end, also where the request has gone on by then; and it loses the next asynchronous request of a connection
-     * for which such an event comes late.
+     * A parked request has no time-out. Not 0: Tomcat reads that as "until the application stops", and once a second while
+     * it stops it fires a time-out for each such request, even one that was dispatched before. A late one makes it lose the
+     * next asynchronous request of that connection.
      */
     private static final long NEVER_MS = Long.MAX_VALUE;
     /** What servers write into their logs where the client has left before there was a status. */
@@ -76,7 +76,13 @@ public class SuimonFilter implements Filter {
         } catch (IllegalArgumentException | IOException | UnsatisfiedLinkError fault) {
             throw new ServletException("suimon: " + fault.getMessage(), fault);
         }
-        management = Management.register(context, server);
+        try {
+            management = Management.register(context, server);
+        } catch (RuntimeException | Error failure) {
+            // Nobody destroys a filter that has not begun.
+            server.close();
+            throw failure;
+        }
         String admin = server.admin();
         if (!admin.isEmpty()) {
             context.log("suimon: http://" + admin + "/ shows what it does");
@@ -122,7 +128,8 @@ public class SuimonFilter implements Filter {
         Server.Entry entry = server.enter(head, request.getRemoteAddr(), request.isSecure());
         request.setAttribute(attribute, entry.permit());
         if (entry.result() == NativeLibrary.INVALID) {
-            response.sendError(HttpServletResponse.SC_BAD_REQUEST);
+            // No error page: it would be the application's.
+            response.setStatus(HttpServletResponse.SC_BAD_REQUEST);
         } else if (entry.decision() == null) {
             hold(entry.permit(), request, response, chain);
         } else {
@@ -162,14 +169,15 @@ public class SuimonFilter implements Filter {
                 request.getLocalAddr(), request.getLocalPort(), request.getRemoteAddr(), request.getRemotePort()));
         // Of what the container answers itself a second beginning would be another answer of its own.
         boolean canBeginAnew = request.getDispatcherType() == DispatcherType.REQUEST;
-        if (isTomcat && canBeginAnew && request.isAsyncSupported()) {
+        if (isTomcat && canBeginAnew && request.isAsyncSupported() && !request.isAsyncStarted()) {
             park(permit, request, response);
             return;
         }
         if (canBeginAnew && hasWarned.compareAndSet(false, true)) {
-            context.log("suimon: requests that wait keep their threads, as "
-                    + (isTomcat ? "the filter or one before it is not declared async-supported"
-                            : "this is not Tomcat"));
+            String why = isTomcat
+                    ? "the filter, or a filter or Valve before it, is not declared async-supported, or has begun to be asynchronous"
+                    : "this is not Tomcat";
+            context.log("suimon: requests that wait keep their threads, as " + why);
         }
         try {
             decided(permit, permit.await(), request, response, chain);
@@ -214,7 +222,9 @@ public class SuimonFilter implements Filter {
     private void work(Permit permit, HttpServletRequest request, HttpServletResponse response, FilterChain chain)
             throws IOException, ServletException {
         GuardedResponse guarded = call(permit, request, response, chain);
-        if (!permit.isAsynchronous() || !request.isAsyncStarted()) {
+        if (permit.isAsynchronous() && request.isAsyncStarted()) {
+            permit.goOn();
+        } else {
             try {
                 guarded.conclude(guarded.getStatus());
             } finally {

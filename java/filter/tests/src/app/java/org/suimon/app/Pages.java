@@ -119,6 +119,26 @@ public class Pages extends HttpServlet {
             case "/forward-by-name" ->
                 getServletContext().getNamedDispatcher(SyncPages.class.getName()).forward(request, response);
             case "/length" -> length(request.getParameter("how"), response);
+            case "/cookie-late" -> {
+                response.getOutputStream().write(new byte[response.getBufferSize()]);
+                response.setHeader("Set-Cookie", "own=1");
+            }
+            case "/private-anew" -> {
+                response.setHeader("Cache-Control", "no-store");
+                response.getOutputStream().write(new byte[response.getBufferSize()]);
+                response.reset();
+                response.setHeader("Cache-Control", "public, max-age=60");
+                say(response, "anew");
+            }
+            case "/framed" -> {
+                response.setHeader("X-Frame-Options", "SAMEORIGIN");
+                say(response, "framed");
+            }
+            case "/lost" -> {
+                response.setHeader("Cache-Control", "public, max-age=60");
+                response.setHeader("CDN-Cache-Control", "max-age=60");
+                say(response, "lost");
+            }
             case "/begun-anew" -> {
                 // A buffer that is just full has not gone out.
                 response.getOutputStream().write(new byte[response.getBufferSize()]);
@@ -220,6 +240,17 @@ public class Pages extends HttpServlet {
                 ((AsyncContext) getServletContext().getAttribute("waits")).complete();
             }
             case "/async-waits" -> say(response, String.valueOf(getServletContext().getAttribute("waits") != null));
+            case "/async-twice" -> {
+                if (request.getAttribute("dispatched") == null) {
+                    request.setAttribute("dispatched", true);
+                    AsyncContext context = request.startAsync();
+                    context.dispatch();
+                    refused(context::dispatch);
+                    refused(context::complete);
+                } else {
+                    say(response, "once");
+                }
+            }
             case "/async-other" -> request.startAsync().dispatch("/pages/ok");
             case "/async-exception" -> {
                 request.startAsync();
@@ -303,6 +334,16 @@ public class Pages extends HttpServlet {
             case "after-set" -> response.setHeader(name, "4");
             default -> { }
         }
+    }
+
+    /** Does what the container has to refuse. */
+    private static void refused(Runnable call) {
+        try {
+            call.run();
+        } catch (IllegalStateException as) {
+            return;
+        }
+        throw new AssertionError("it was let through");
     }
 
     private static void say(HttpServletResponse response, String text) throws IOException {

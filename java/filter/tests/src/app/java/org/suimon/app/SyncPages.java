@@ -23,5 +23,8 @@ public class SyncPages extends HttpServlet {
         response.setContentType("text/plain;charset=UTF-8");
         response.getWriter().write(request.getDispatcherType() + " " + request.getPathInfo() + " "
                 + request.getParameter("q") + " held=" + request.getHeader("suimon-held") + " witness=" + request.getAttribute("witness"));
+        if (request.getParameter("uri") != null) {
+            response.getWriter().write(" uri=" + request.getRequestURI() + " url=" + request.getRequestURL());
+        }
     }
 }

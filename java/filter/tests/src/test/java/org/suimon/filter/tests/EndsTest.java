@@ -47,6 +47,7 @@ class EndsTest {
         pages.put("/pages/async-dispatch?ms=5", "200 dispatched ASYNC");
         pages.put("/pages/async-again", "200 round 3");
         pages.put("/pages/async-other", "200 ok");
+        pages.put("/pages/async-twice", "200 once");
         pages.put("/pages/async-thread", "200 thread");
         pages.put("/pages/async-timeout?ms=50", "500");
         pages.put("/sync/page?q=1", "200 REQUEST /page 1");
@@ -65,6 +66,7 @@ class EndsTest {
                 assertEquals(requests, state.total("requests"), page.getKey());
                 assertTrue(state.sums().balance(), page.getKey() + " " + state.sums() + state.json);
                 assertEquals(requests, state.sums().offered(), page.getKey() + state.json);
+                assertEquals(0, state.total("disconnects_upstream"), page.getKey() + " has lost nobody: " + state.json);
             }
         }
     }

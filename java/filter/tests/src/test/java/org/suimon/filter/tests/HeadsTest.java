@@ -32,15 +32,46 @@ class HeadsTest {
             for (String page : List.of("/forward", "/forward?to=/sync/page", "/forward-by-name",
                     "/forward-captured",
                     "/length?how=set", "/length?how=add", "/length?how=set-int", "/length?how=add-int",
-                    "/length?how=after", "/length?how=after-long", "/length?how=after-set", "/begun-anew")) {
+                    "/length?how=after", "/length?how=after-long", "/length?how=after-set", "/begun-anew", "/private-anew",
+                    "/cookie-late")) {
                 HttpResponse<String> answer = tomcat.get("/shop/pages" + page);
                 // Tomcat 11 ends all of an answer with a forward.
                 boolean goesOn = page.contains("captured") && !kind.home().getFileName().toString().contains("tomcat-11");
                 assertEquals(goesOn ? 201 : 200, answer.statusCode(), page + ": " + answer.body());
                 assertTrue(hasLease(answer), page + ": " + answer.headers().map());
+                assertEquals(page.equals("/cookie-late"), answer.headers().allValues("set-cookie").contains("own=1"), page);
                 assertEquals("private", answer.headers().firstValue("cache-control").orElse(""), page);
                 assertTrue(answer.headers().firstValue("cdn-cache-control").isEmpty(), page + ": " + answer.headers().map());
             }
+        }
+    }
+
+    @ParameterizedTest
+    @MethodSource(KINDS)
+    void a_lease_is_not_for_caches_where_an_error_page_says_so(Tomcat.Kind kind, @TempDir Path base) throws IOException {
+        Tomcat tomcat = new Tomcat(kind, base);
+        Path app = tomcat.deploy("shop", tomcat.settings("lease.issued", "always"));
+        Declared.write(app, kind, Declared.errorPage(404, "/pages/lost"));
+        try (tomcat) {
+            tomcat.start();
+            HttpResponse<String> answer = tomcat.get("/shop/pages/error?status=404");
+            assertEquals("404 lost", answer.statusCode() + " " + answer.body());
+            assertTrue(hasLease(answer), answer.headers().map().toString());
+            assertEquals(List.of("private"), answer.headers().allValues("cache-control"));
+            assertTrue(answer.headers().firstValue("cdn-cache-control").isEmpty(), answer.headers().map().toString());
+        }
+    }
+
+    @ParameterizedTest
+    @MethodSource(KINDS)
+    void a_declared_header_does_not_stand_beside_the_application_s_own(Tomcat.Kind kind, @TempDir Path base)
+            throws IOException {
+        Tomcat tomcat = new Tomcat(kind, base);
+        tomcat.deploy("shop", tomcat.settings("response.headers", "[\"X-Frame-Options: DENY\"]"));
+        try (tomcat) {
+            tomcat.start();
+            assertEquals(List.of("SAMEORIGIN"), tomcat.get("/shop/pages/framed").headers().allValues("x-frame-options"));
+            assertEquals(List.of("DENY"), tomcat.get("/shop/pages/ok").headers().allValues("x-frame-options"));
         }
     }
 

@@ -55,6 +55,57 @@ class HoldTest {
 
     @ParameterizedTest
     @MethodSource(KINDS)
+    void a_request_that_waits_is_answered_whatever_its_path_looks_like(Tomcat.Kind kind, @TempDir Path base)
+            throws IOException {
+        Tomcat tomcat = new Tomcat(kind, base);
+        tomcat.deploy("shop", tomcat.settings("discovery.mode", "1"));
+        try (tomcat) {
+            tomcat.start();
+            for (String path : List.of("/shop/sync/slow;v=1", "//shop/sync/slow", "/shop//sync/slow", "/shop/./sync/slow",
+                    "/shop/x/../sync/slow", "/shop/sync/%73low", "/shop/x/%2E%2E/sync/slow", "/shop/sync/%C3%A4%20;%3B%3F",
+                    "/shop;v=1/sync/slow", "///shop/sync/.slow")) {
+                assertEquals(seen(tomcat, path, true), seen(tomcat, path, false), path);
+            }
+            // Tomcat itself cannot say what application this is of, so the application would fail as well.
+            assertTrue(seen(tomcat, "//////shop/sync/slow", true).startsWith("HTTP/1.1 503"), "answered");
+            assertTrue(tomcat.state().isIdle(), tomcat.state().json);
+        }
+    }
+
+    /** Returns what a page sees of its path, which waits behind another of the same or works at once. */
+    private static String seen(Tomcat tomcat, String path, boolean waits) throws IOException {
+        try (Socket first = ask(tomcat, path)) {
+            tomcat.await("the work for " + path, () -> tomcat.state().total("in_flight") == 1);
+            try (Socket second = ask(tomcat, path)) {
+                tomcat.await("a queue for " + path, () -> tomcat.state().total("queued") == 1);
+                String atOnce = all(first);
+                String later = all(second);
+                tomcat.await("the end of " + path, () -> tomcat.state().isIdle());
+                return lines(waits ? later : atOnce);
+            }
+        }
+    }
+
+    private static Socket ask(Tomcat tomcat, String path) throws IOException {
+        Socket client = new Socket("127.0.0.1", tomcat.port());
+        client.setSoTimeout((int) Tomcat.PATIENCE.toMillis());
+        String head = "GET " + path + "?ms=300&uri=yes HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+        client.getOutputStream().write(head.getBytes(StandardCharsets.US_ASCII));
+        return client;
+    }
+
+    private static String all(Socket client) throws IOException {
+        return new String(client.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    }
+
+    /** Returns the first and the last line of an answer: its status and its body, but for how long it was held. */
+    private static String lines(String answer) {
+        String body = answer.substring(answer.lastIndexOf('\n') + 1).replaceAll(" held=\\w+", "");
+        return answer.substring(0, answer.indexOf('\r')) + " " + body;
+    }
+
+    @ParameterizedTest
+    @MethodSource(KINDS)
     void without_asynchronous_support_a_request_waits_on_its_thread_and_the_log_says_so(
             Tomcat.Kind kind, @TempDir Path base) throws IOException {
         Tomcat tomcat = new Tomcat(kind, base);

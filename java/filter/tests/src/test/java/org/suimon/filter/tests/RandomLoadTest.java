@@ -11,6 +11,7 @@ import java.net.Socket;
 import java.net.SocketTimeoutException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -33,6 +34,8 @@ class RandomLoadTest {
     private static final int REQUESTS = Integer.getInteger("suimon.requests");
     private static final int CLIENTS = 24;
     private static final int REDEPLOYMENTS = 3;
+    /** For so long nothing more ends by itself, whose longest wait is that of clients who have left: ten seconds. */
+    private static final Duration SETTLED = Duration.ofSeconds(15);
     private static final Pattern NOT_ENDED = Pattern.compile("suimon: closed with (\\d+) requests that had not ended");
     private static final String[] PATHS = {
         "/pages/ok", "/pages/ok", "/pages/ok", "/sync/page?q=1", "/pages/forward", "/pages/include", "/pages/exception",
@@ -114,14 +117,16 @@ class RandomLoadTest {
                 client.join();
             }
             double seconds = (System.nanoTime() - start) / 1e9;
+            long forgotten = inFlightWithoutCollection(tomcat);
             tomcat.command("GC.run");
             tomcat.await("quiet", () -> tomcat.state().isIdle());
             State state = tomcat.state();
             State.Sums sums = state.sums();
             long notEnded = tomcat.log().stream().map(NOT_ENDED::matcher).filter(Matcher::find)
                     .mapToLong(closed -> Long.parseLong(closed.group(1))).sum();
-            System.out.printf("%s: seed %d, %d requests in %.0f s, %d clients left, %s; %d had not ended at %d redeployments%n",
-                    kind, seed, sent.get(), seconds, left.get(), sums, notEnded, redeployments);
+            System.out.printf("%s: seed %d, %d requests in %.0f s, %d clients left, %s; %d slots came back by a collection; "
+                    + "%d had not ended at %d redeployments%n",
+                    kind, seed, sent.get(), seconds, left.get(), sums, forgotten, notEnded, redeployments);
             assertEquals(0, unanswered.get());
             assertEquals(0, sums.inside(), state.json);
             assertTrue(sums.balance(), sums.toString());
@@ -132,6 +137,20 @@ class RandomLoadTest {
             tomcat.await("the sessions' end", () -> tomcat.manage(Tomcat.bean("shop", "ActiveSessions")).strip().endsWith("= 0"));
             return new Played(sent.get(), left.get(), sums, notEnded);
         }
+    }
+
+    /** Returns how many requests are still in flight once nothing more ends by itself: Tomcat has forgotten them. */
+    private static long inFlightWithoutCollection(Tomcat tomcat) {
+        long[] last = {Long.MAX_VALUE, System.nanoTime()};
+        tomcat.await("the end of all that ends by itself", () -> {
+            long now = tomcat.state().total("in_flight");
+            if (now < last[0]) {
+                last[0] = now;
+                last[1] = System.nanoTime();
+            }
+            return now == 0 || System.nanoTime() - last[1] > SETTLED.toNanos();
+        });
+        return last[0];
     }
 
     /** One client: connections that are kept, closed in the middle of an answer, or before it. */
