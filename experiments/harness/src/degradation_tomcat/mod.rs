@@ -26,7 +26,8 @@ use crate::cpu::{CoreTimes, process_time};
 use crate::machine::Machine;
 use crate::trouble::{Result, Trouble, While, failed};
 use crate::{claims, data};
-use setups::{LEARNED, Setup};
+pub(crate) use setups::LEARNED;
+use setups::Setup;
 use yardstick::Yardstick;
 
 const NAME: &str = "degradation-tomcat";
@@ -373,7 +374,7 @@ fn light_most(common: &Common, folder: &Path, to: SocketAddr, seconds: u32) -> R
 }
 
 /// Lets Suimon learn what each job takes alone, and returns the file that it leaves.
-fn learn(common: &Common, shop: &OpenShop) -> Result<PathBuf> {
+pub(crate) fn learn(common: &Common, shop: &OpenShop) -> Result<PathBuf> {
     let folder = folder(common, "learning")?;
     let Some(gateway) = Setup::Ratio(1.0).start(common, &folder, shop.address, None)? else {
         return failed("the gateway did not start");

@@ -14,7 +14,7 @@ use crate::gateways::{Gateway, HAPROXY, START_PATIENCE, Served, find, start_hapr
 use crate::trouble::{Result, While};
 
 /// Name of the file for what Suimon learns.
-pub(super) const LEARNED: &str = "learned.json";
+pub(crate) const LEARNED: &str = "learned.json";
 
 /// A setup; numbers in it are those that somebody had to find by hand, or the wish.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use suimon_statistics::{median, quantile};
 
-use super::{Cell, Data, NAME, RATIOS, Setup};
+use super::{Cell, Data, NAME, RATIOS, Setup, floors};
 use crate::claims::{self, Claim};
 use crate::degradation_tomcat::{HEAVY_CLIENTS, LIGHT_CLIENTS};
 
@@ -18,20 +18,26 @@ pub(super) fn per_round(data: &Data, setup: Setup, of: impl Fn(&Cell) -> f64) ->
     data.rounds.iter().flatten().filter(|cell| cell.setup == setup).map(of).collect()
 }
 
-/// Returns the megabytes of live objects beyond those of an idle application.
+/// Returns the megabytes of live objects of a cell, beyond those of an idle application.
 pub(super) fn held(cell: &Cell) -> f64 {
-    let bytes: Vec<f64> = cell.held_bytes.iter().map(|bytes| *bytes as f64).collect();
-    (median(&bytes) - cell.idle_bytes as f64).max(0.0) / MEGA
+    held_mb(cell.idle_bytes, &cell.held_bytes)
+}
+
+/// Returns the megabytes of live objects beyond those of an idle application.
+pub(super) fn held_mb(idle_bytes: u64, held_bytes: &[u64]) -> f64 {
+    let bytes: Vec<f64> = held_bytes.iter().map(|bytes| *bytes as f64).collect();
+    (median(&bytes) - idle_bytes as f64).max(0.0) / MEGA
 }
 
 pub(super) fn text(data: &Data) -> String {
     format!(
-        "# Pauses around a heavy job and inside it\n\nWritten by `./experiments/run {NAME}` from `data/result.json`, measured on {}, {} cores,\n{}. Medians of {} rounds; the least and the most in brackets.\n{}\n## What was to hold\n\n{}",
+        "# Pauses around a heavy job and inside it\n\nWritten by `./experiments/run {NAME}` from `data/result.json`, measured on {}, {} cores,\n{}. Medians of {} rounds; the least and the most in brackets.\n{}{}\n## What was to hold\n\n{}",
         data.machine.processor,
         data.machine.cores,
         data.machine.system,
         data.rounds.len(),
         table(data),
+        floors::table(&data.floors),
         claims::list(&claims(data))
     )
 }
@@ -73,12 +79,17 @@ pub(super) fn claims(data: &Data) -> Vec<Claim> {
         );
         Claim::new(sentence, holds)
     };
-    let errors: u64 = data.rounds.iter().flatten().map(|cell| cell.light.errors + cell.heavy.errors).sum();
+    let errors: u64 =
+        data.rounds.iter().flatten().map(|cell| cell.light.errors + cell.heavy.errors).sum::<u64>()
+            + floors::errors(&data.floors);
     let failed = Claim::new(format!("no request fails: {errors} did"), errors == 0);
-    vec![reached(Setup::Around, "around"), reached(Setup::Inside, "inside"), failed]
+    let mut claims = vec![reached(Setup::Around, "around"), reached(Setup::Inside, "inside")];
+    claims.extend(floors::claims(&data.floors));
+    claims.push(failed);
+    claims
 }
 
-fn spread(values: &[f64], digits: usize) -> String {
+pub(super) fn spread(values: &[f64], digits: usize) -> String {
     let (low, high) = (quantile(values, 0.0), quantile(values, 1.0));
     match values.len() {
         0 => "–".into(),
