@@ -5,6 +5,7 @@
 
 mod place;
 mod tell;
+mod thrown;
 mod visit;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use suimon_crowd::FailureReport;
+use suimon_process::Running;
 
 use crate::claims::{self, Claim};
 use crate::common::{Common, CommonOptions};
@@ -154,6 +156,9 @@ struct Cell {
     /// The first of those after the first page, with what was answered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     failures_told: Vec<FailureReport>,
+    /// Where something failed after the first page: the exceptions that Tomcat and the application wrote of in that turn.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    thrown: BTreeMap<String, u64>,
     requests_per_s: f64,
     session_s_p50: f64,
     /// Shares of one core.
@@ -170,9 +175,12 @@ struct Cell {
 
 impl Cell {
     fn new(plan: &Plan<'_>, way: Way, measured: Duration, turn: Turn) -> Self {
-        let Turn { seen, compilers_cpu_share } = turn;
+        let Turn { seen, compilers_cpu_share, said } = turn;
         let crowd = seen.crowd;
+        let thrown = if crowd.mid_session_failures > 0 { thrown::thrown(&said) } else { BTreeMap::new() };
+        // All journeys of a war begin with the same page.
         let first = crowd.steps.first().map_or(String::new(), |step| step.step.clone());
+        let is_inside = |failure: &FailureReport| failure.step.rsplit('/').next() != Some(&first);
         Cell {
             war: plan.war,
             tomcat: plan.tomcat.version.clone(),
@@ -186,7 +194,8 @@ impl Cell {
             refused: crowd.refusals,
             failures: crowd.failures_by_kind.into_iter().filter(|(_, count)| *count > 0).collect(),
             failures_by_step: crowd.failures_by_step.into_iter().filter(|(_, count)| *count > 0).collect(),
-            failures_told: crowd.first_failures.into_iter().filter(|failure| failure.step != first).collect(),
+            failures_told: crowd.first_failures.into_iter().filter(is_inside).collect(),
+            thrown,
             requests_per_s: crowd.requests_per_s,
             session_s_p50: crowd.session_time.p50_s,
             tomcat_cpu_share: seen.app_cpu_share,
@@ -203,6 +212,8 @@ impl Cell {
 struct Turn {
     seen: Seen,
     compilers_cpu_share: f64,
+    /// What Tomcat wrote meanwhile.
+    said: String,
 }
 
 /// The times of a turn.
@@ -364,10 +375,24 @@ fn play(
         measure: Some(measured),
     };
     let pid = place.tomcat.pid();
+    let written = written(&place.tomcat).map(|text| text.len());
     let (began, before) = (Instant::now(), compilers_time(pid)?);
     let seen = observe(common, &crowd, pid, &mut place.gateway, &folder.join("states.jsonl"), |_| ())?;
     let compiled = compilers_time(pid)?.saturating_sub(before);
-    Ok(Turn { seen, compilers_cpu_share: compiled.as_secs_f64() / began.elapsed().as_secs_f64() })
+    let compilers_cpu_share = compiled.as_secs_f64() / began.elapsed().as_secs_f64();
+    let said = written_since(&place.tomcat, written);
+    Ok(Turn { seen, compilers_cpu_share, said })
+}
+
+/// Returns what Tomcat and the application have written, to standard output and standard error.
+fn written(tomcat: &Running) -> [String; 2] {
+    [tomcat.said(), tomcat.complained()]
+}
+
+fn written_since(tomcat: &Running, [said, complained]: [usize; 2]) -> String {
+    let [all, all_complaints] = written(tomcat);
+    // A letter that was half written then is not where the rest begins.
+    all.get(said..).unwrap_or(&all).to_owned() + all_complaints.get(complained..).unwrap_or(&all_complaints)
 }
 
 /// Waits until the last turn is over for the applications, too: a Tomcat without protection goes on working for

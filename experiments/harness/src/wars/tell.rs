@@ -83,6 +83,9 @@ pub(super) fn line(cell: &Cell, round: u32) -> String {
     for failure in &cell.failures_told {
         text.push_str(&format!("\n    {}: {}: {}", failure.step, failure.failure, failure.said));
     }
+    for (kind, count) in &cell.thrown {
+        text.push_str(&format!("\n    {count} times {kind}"));
+    }
     text
 }
 
