@@ -190,3 +190,47 @@ pub(crate) fn state(snapshot: &Snapshot, now: Instant) -> serde_json::Value {
         "routes": routes.collect::<Vec<_>>(), "kinds": kinds.collect::<Vec<_>>(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use suimon_gate::InLine;
+    use suimon_line::{Lane, Position, Wait};
+    use suimon_model::{KindId, SessionId};
+
+    /// Kinds that C declares have no line, so a gate says this only where it plays a recording.
+    #[test]
+    fn a_wait_is_told_with_its_place_and_its_times() {
+        let left = Wait {
+            ahead: 3,
+            low: Duration::from_secs(1),
+            high: Duration::from_secs(5),
+            poll_after: Duration::from_secs(2),
+        };
+        let wait = InLine {
+            request: RequestId(7),
+            kind: KindId(1),
+            position: Some(Position { lane: Lane::Normal, number: 40 }),
+            begun: Some(SessionId(9)),
+            standing: PositionStatus::Waiting(left),
+        };
+        let told = GateOutput {
+            what: SUIMON_WAIT,
+            request: 7,
+            kind: 1,
+            session: 9,
+            has_session: 1,
+            position: 40,
+            lane: 2,
+            count: 3,
+            retry_after: 2_000_000_000,
+            predicted_wait: 5_000_000_000,
+            ..GateOutput::default()
+        };
+        assert_eq!(GateOutput::of(Output::Wait(wait)).0, told);
+        let closed = InLine { position: None, begun: None, standing: PositionStatus::Closed, ..wait };
+        let told =
+            GateOutput { what: SUIMON_WAIT, request: 7, kind: 1, lane: SUIMON_NONE, ..GateOutput::default() };
+        assert_eq!(GateOutput::of(Output::Wait(closed)).0, told);
+    }
+}

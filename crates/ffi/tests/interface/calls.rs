@@ -6,7 +6,9 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use suimon::c::*;
 use suimon_gate::{Arrival, Gate, KindParams, LeaseDue, Membership, Output, Permit, RouteMode};
-use suimon_model::{Duration, Failure, Instant, KindId, Limit, Outcome, RequestId, RouteId, SessionId};
+use suimon_model::{
+    Duration, Failure, Instant, KindId, Limit, Outcome, Quantity, RequestId, RouteId, SessionId, Subject,
+};
 use suimon_settings::Settings;
 
 /// Few sessions, so that some newcomers are held and refused.
@@ -199,16 +201,25 @@ impl Pair {
                 assert_eq!(u128::from(told.retry_after), refusal.retry_after.as_nanos());
                 assert_eq!(u128::from(told.predicted_wait), refusal.predicted_wait.as_nanos());
             }
-            Output::Wait(wait) => {
-                assert_eq!((told.what, told.request), (SUIMON_WAIT, wait.request.0));
-                assert_eq!((told.kind, told.has_session == 1), (wait.kind.0, wait.begun.is_some()));
-            }
+            Output::Wait(wait) => panic!("{wait:?}: a kind that C declares has no line"),
             Output::Resumed(request) => {
                 assert_eq!((told.what, told.request), (SUIMON_RESUMED, request.0));
             }
             Output::Decided(record) => {
                 assert_eq!((told.what, told.reason), (SUIMON_DECIDED, record.reason as u32));
-                assert_eq!(told.at, record.at.as_nanos());
+                let subject = match record.subject {
+                    Subject::Route(route) => (0, route.0),
+                    Subject::Kind(kind) => (1, kind.0),
+                    Subject::Service(service) => (2, service.0),
+                };
+                assert_eq!((told.subject, told.subject_number), subject);
+                let quantity = match record.quantity {
+                    Quantity::Limit => 0,
+                    Quantity::Interval => 1,
+                    Quantity::Moving => 2,
+                    Quantity::Cap => 3,
+                };
+                assert_eq!((told.quantity, told.at), (quantity, record.at.as_nanos()));
                 assert_eq!(
                     (told.old.to_bits(), told.new.to_bits()),
                     (record.old.to_bits(), record.new.to_bits())
