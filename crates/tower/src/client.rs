@@ -33,3 +33,19 @@ fn connect_info(extensions: &Extensions) -> Option<SocketAddr> {
 const fn connect_info(_extensions: &Extensions) -> Option<SocketAddr> {
     None
 }
+
+#[cfg(all(test, feature = "axum"))]
+mod tests {
+    use super::*;
+    use axum::extract::ConnectInfo;
+
+    #[test]
+    fn axum_says_which_client_it_is() {
+        for peer in ["192.0.2.7:4711", "[2001:db8::7]:4711"] {
+            let peer: SocketAddr = peer.parse().unwrap();
+            let mut extensions = Extensions::new();
+            extensions.insert(ConnectInfo(peer));
+            assert_eq!(Client::of(&extensions).address, peer.ip());
+        }
+    }
+}

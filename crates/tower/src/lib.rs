@@ -1,6 +1,9 @@
 //! Suimon's gate as a layer: a service in Rust lets in as many sessions as will finish, keeps the rest in a
 //! fair line, and finds the limit of each route by itself, without a gateway in front of it.
 //!
+//! With axum, whose `ConnectInfo` says [which client it is](#which-client-it-is):
+//! `suimon-tower = { path = "…", features = ["axum"] }`.
+//!
 //! ```
 //! use axum::{Router, routing::get};
 //! use suimon_tower::Gate;
@@ -32,8 +35,9 @@
 //! - **Cancellation.** A future that is dropped leaves the queue it waits in, or gives its slot back as
 //!   abandoned; so does a body that is dropped before its end.
 //! - **The slot** is held while the service works: until it has made the last piece of the body, whether the
-//!   client has taken it or not. It is given back before that once a client was waited for 50 ms in all, and
-//!   with the head of a stream that does not end by itself (server-sent events, gRPC, an upgrade).
+//!   client has taken it or not. It is given back before that once a client was waited for 50 ms in all, 30 s
+//!   after the head, and with the head of a stream that does not end by itself (server-sent events, gRPC, an
+//!   upgrade).
 //! - **Errors** of the service within are passed on, and count as failures; so do panics.
 //! - **Words between gate and service** reach no client and come from none, in heads or in trailers. So the
 //!   service within gets its request with a [`RequestBody`] around the client's.
