@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::tell::{held_mb, spread};
+use super::numbers::{held_mb, spread};
 use super::{Bench, Cell, Setup, there_s};
 use crate::claims::Claim;
 use crate::degradation_tomcat::{HEAVY, LIGHT, Side};
@@ -25,11 +25,13 @@ const PAUSING_MIN: f64 = 0.1;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Place {
+    /// Nowhere: no floor is declared. What the limits of the routes do by themselves.
+    None,
     Around,
     Inside,
 }
 
-pub(super) const PLACES: [Place; 2] = [Place::Around, Place::Inside];
+pub(super) const PLACES: [Place; 3] = [Place::None, Place::Around, Place::Inside];
 
 /// What came of a floor in one round.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -50,6 +52,7 @@ pub(super) struct Kept {
 impl Place {
     fn name(self) -> &'static str {
         match self {
+            Place::None => "no floor",
             Place::Around => "around",
             Place::Inside => "inside",
         }
@@ -69,15 +72,19 @@ impl Kept {
 
 /// Nothing but the floor is declared; limits are found as ever.
 pub(super) fn settings(place: Place, floor_per_s: f64) -> String {
+    let open = "[gate]\nsession_law = \"open\"\n";
+    if place == Place::None {
+        return open.into();
+    }
     let place = place.name();
     format!(
-        "[gate]\nsession_law = \"open\"\n\n[[service]]\nname = \"light\"\nroutes = [\"GET {LIGHT}\"]\nfloor = \"{floor_per_s:.0}/s\"\n\n[[service]]\nname = \"heavy\"\nroutes = [\"GET {HEAVY}\"]\npauses = \"{place}\"\n\n[degradation]\nmode = \"bands\"\n"
+        "{open}\n[[service]]\nname = \"light\"\nroutes = [\"GET {LIGHT}\"]\nfloor = \"{floor_per_s:.0}/s\"\n\n[[service]]\nname = \"heavy\"\nroutes = [\"GET {HEAVY}\"]\npauses = \"{place}\"\n\n[degradation]\nmode = \"bands\"\n"
     )
 }
 
-/// Measures the floor in both places, the first of them in turns of rounds. `learned`: what Suimon learned of the
+/// Measures the floor in both places and without it, the first of them in turns of rounds. `learned`: what Suimon learned of the
 /// jobs alone; `cells`: the other setups of the round.
-pub(super) fn round(bench: &Bench, learned: &Path, cells: &[Cell], number: usize) -> Result<Vec<Kept>> {
+pub(super) fn round(bench: &Bench<'_>, learned: &Path, cells: &[Cell], number: usize) -> Result<Vec<Kept>> {
     let Some(without) = cells.iter().find(|cell| cell.setup == Setup::Without) else {
         return failed("nothing says what light jobs get without pauses");
     };
@@ -86,7 +93,7 @@ pub(super) fn round(bench: &Bench, learned: &Path, cells: &[Cell], number: usize
     turns.map(|place| kept(bench, learned, place, floor_per_s, number)).collect()
 }
 
-fn kept(bench: &Bench, learned: &Path, place: Place, floor_per_s: f64, number: usize) -> Result<Kept> {
+fn kept(bench: &Bench<'_>, learned: &Path, place: Place, floor_per_s: f64, number: usize) -> Result<Kept> {
     let played = bench.play(&settings(place, floor_per_s), Some(learned), SETTLE_S)?;
     let (light, heavy) = played.jobs()?;
     let counted = played.report.series.iter().skip(SETTLE_S as usize).take(bench.seconds() as usize);
@@ -121,7 +128,7 @@ pub(super) fn table(floors: &[Kept]) -> String {
     let mut out = String::from(
         "\n## A floor for the light job, a third more than it gets without pauses\n\n*Kept*: seconds with as many light jobs as the floor. *Inside*: heavy jobs in the application on average, and of these\n*pausing* by what the agent counts.\n\n| pauses | floor/s | light/s | kept | light mean | light p99 | heavy/s | heavy mean | inside | pausing | held |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
     );
-    for place in PLACES {
+    for place in PLACES.into_iter().filter(|place| at(floors, *place).next().is_some()) {
         let of = |of: fn(&Kept) -> f64, digits| {
             let values: Vec<f64> = at(floors, place).map(of).collect();
             spread(&values, digits)

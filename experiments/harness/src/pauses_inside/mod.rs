@@ -4,6 +4,7 @@
 mod agent;
 mod draw;
 mod floors;
+mod numbers;
 mod tell;
 
 use std::fs;
@@ -68,8 +69,7 @@ struct Data {
     experiment: String,
     machine: Machine,
     rounds: Vec<Vec<Cell>>,
-    /// Two in each round; the first rounds that were measured had none.
-    #[serde(default)]
+    /// Three in each round.
     floors: Vec<floors::Kept>,
 }
 
@@ -269,7 +269,7 @@ fn there_s(heavy: &ServiceReport) -> f64 {
     told("accept") + told("job")
 }
 
-fn cell(bench: &Bench, setup: Setup, number: usize) -> Result<Cell> {
+fn cell(bench: &Bench<'_>, setup: Setup, number: usize) -> Result<Cell> {
     let played = bench.play(&setup.settings(), None, setup.settle_s())?;
     let cell = of_played(bench.idle_bytes, played, setup)?;
     eprintln!(

@@ -2,16 +2,15 @@
 
 use std::fmt::Write;
 
-use suimon_statistics::{median, quantile};
+use suimon_statistics::median;
 
+use super::numbers::{held_mb, spread};
 use super::{Cell, Data, NAME, RATIOS, Setup, floors};
 use crate::claims::{self, Claim};
 use crate::degradation_tomcat::{HEAVY_CLIENTS, LIGHT_CLIENTS};
 
 /// How far the reached ratio may be from the declared one.
 const RATIO_OFF_MAX: f64 = 0.15;
-
-const MEGA: f64 = 1e6;
 
 /// Returns the values of a setup in all rounds.
 pub(super) fn per_round(data: &Data, setup: Setup, of: impl Fn(&Cell) -> f64) -> Vec<f64> {
@@ -21,12 +20,6 @@ pub(super) fn per_round(data: &Data, setup: Setup, of: impl Fn(&Cell) -> f64) ->
 /// Returns the megabytes of live objects of a cell, beyond those of an idle application.
 pub(super) fn held(cell: &Cell) -> f64 {
     held_mb(cell.idle_bytes, &cell.held_bytes)
-}
-
-/// Returns the megabytes of live objects beyond those of an idle application.
-pub(super) fn held_mb(idle_bytes: u64, held_bytes: &[u64]) -> f64 {
-    let bytes: Vec<f64> = held_bytes.iter().map(|bytes| *bytes as f64).collect();
-    (median(&bytes) - idle_bytes as f64).max(0.0) / MEGA
 }
 
 pub(super) fn text(data: &Data) -> String {
@@ -87,13 +80,4 @@ pub(super) fn claims(data: &Data) -> Vec<Claim> {
     claims.extend(floors::claims(&data.floors));
     claims.push(failed);
     claims
-}
-
-pub(super) fn spread(values: &[f64], digits: usize) -> String {
-    let (low, high) = (quantile(values, 0.0), quantile(values, 1.0));
-    match values.len() {
-        0 => "–".into(),
-        1 => format!("{:.digits$}", values[0]),
-        _ => format!("{:.digits$} ({low:.digits$}–{high:.digits$})", median(values)),
-    }
 }

@@ -35,10 +35,10 @@ pub(super) fn thrown(said: &str) -> BTreeMap<String, u64> {
 
 /// Returns the class of an exception in this line, if it has one.
 fn class_in(line: &str) -> Option<&str> {
-    let words = line.split([' ', ':', '\t', ',']);
+    let mut words = line.split([' ', ':', '\t', ',']);
     let is_class =
         |word: &&str| word.contains('.') && (word.ends_with("Exception") || word.ends_with("Error"));
-    words.filter(is_class).next_back()
+    words.rfind(is_class)
 }
 
 fn frame_in(line: &str) -> Option<&str> {
