@@ -30,8 +30,8 @@ final class GuardedRequest extends HttpServletRequestWrapper {
     }
 
     private GuardedRequest(GuardedRequest same) {
-        super(same.arrived);
-        arrived = same.arrived;
+        super(same.arrived instanceof ResumedRequest resumed ? resumed.anew() : same.arrived);
+        arrived = (HttpServletRequest) getRequest();
         permit = same.permit;
         told = same.told;
         response = same.response;

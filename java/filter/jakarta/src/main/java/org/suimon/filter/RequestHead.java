@@ -1,8 +1,6 @@
 package org.suimon.filter;
 
 import jakarta.servlet.http.HttpServletRequest;
-import java.net.URI;
-import java.net.URISyntaxException;
 import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
@@ -13,6 +11,8 @@ import java.util.concurrent.Semaphore;
 final class RequestHead {
     private static final int BEGINS_WITH = 1024;
     private static final String HEX = "0123456789ABCDEF";
+    /** What stands for itself in a path, beside letters and digits of ASCII: RFC 3986, 3.3, and the slash. */
+    private static final String IN_PATHS = "/-._~!$&'()*+,;=:@";
     /** Where a visitor enters the code of a place: the one form that is for the gate. */
     private static final String POSITION = "/.well-known/suimon/position";
     /** A code has some ten characters. */
@@ -139,13 +139,25 @@ final class RequestHead {
         }
     }
 
-    /** Returns a path as it stands in the heads of requests: what it names, each octet of other characters by its number. */
+    /**
+     * Returns a path as it stands in the heads of requests: what it names, each octet of other characters by its number.
+     * Not by {@link java.net.URI}: that takes one character for another that looks the same, and they are two paths.
+     */
     static String path(String named) {
-        try {
-            return new URI(null, null, named, null).toASCIIString();
-        } catch (URISyntaxException impossible) {
-            throw new IllegalArgumentException(impossible);
+        StringBuilder path = new StringBuilder(named.length() + 16);
+        for (byte octet : named.getBytes(StandardCharsets.UTF_8)) {
+            if (standsInPaths((char) (octet & 0xFF))) {
+                path.append((char) octet);
+            } else {
+                path.append('%').append(HEX.charAt(octet >> 4 & 0xF)).append(HEX.charAt(octet & 0xF));
+            }
         }
+        return path.toString();
+    }
+
+    /** Returns whether a character means itself in a path. */
+    static boolean standsInPaths(char one) {
+        return one >= 'a' && one <= 'z' || one >= 'A' && one <= 'Z' || one >= '0' && one <= '9' || IN_PATHS.indexOf(one) >= 0;
     }
 
     /** Returns the path without the parameter that carries the session, whatever its letters' case. */

@@ -1,9 +1,10 @@
 package org.suimon.filter;
 
 import jakarta.servlet.DispatcherType;
+import jakarta.servlet.ServletRequest;
+import jakarta.servlet.ServletRequestWrapper;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletRequestWrapper;
-import java.util.regex.Pattern;
 
 /**
  * A request that has waited without a thread, and begins anew once it is let in.
@@ -18,31 +19,82 @@ import java.util.regex.Pattern;
  */
 final class ResumedRequest extends HttpServletRequestWrapper {
     private static final String TYPE_ATTRIBUTE = "org.apache.catalina.core.DISPATCHER_TYPE";
-    /** Paths that mean what they say: no escapes, no empty segment, none that begins with a dot. */
-    private static final Pattern PLAIN = Pattern.compile("(/[\\w!$&'()*+,;=:@~-][\\w.!$&'()*+,;=:@~-]*)+/?|/");
-
+    private final HttpServletRequest arrived;
     private final Permit permit;
     private final String arrivedUri;
+    /** The piece of that URI; null where Tomcat itself cannot say what that is. */
+    private final String arrivedContextPath;
+    private final String foundPath;
     private final String contextPath;
     private final String dispatchedUri;
 
     ResumedRequest(HttpServletRequest request, Permit permit) {
         super(request);
+        arrived = request;
         this.permit = permit;
         arrivedUri = request.getRequestURI();
-        // The request's own is a piece of its URI, whatever that looks like.
+        arrivedContextPath = contextPathOf(request);
+        foundPath = foundPath(request);
         contextPath = RequestHead.path(request.getServletContext().getContextPath());
-        boolean isPlain = arrivedUri.startsWith(contextPath)
-                && PLAIN.matcher(arrivedUri).region(contextPath.length(), arrivedUri.length()).matches();
-        dispatchedUri = isPlain ? arrivedUri : contextPath + foundPath(request);
+        boolean isPlain = arrivedUri.startsWith(contextPath) && isPlain(arrivedUri, contextPath.length());
+        // What follows a semicolon would be a parameter.
+        dispatchedUri = isPlain ? arrivedUri : contextPath + RequestHead.path(foundPath).replace(";", "%3B");
+    }
+
+    private ResumedRequest(ResumedRequest same) {
+        super(same.arrived);
+        arrived = same.arrived;
+        permit = same.permit;
+        arrivedUri = same.arrivedUri;
+        arrivedContextPath = same.arrivedContextPath;
+        foundPath = same.foundPath;
+        contextPath = same.contextPath;
+        dispatchedUri = same.dispatchedUri;
+    }
+
+    /** Returns one that stands where this one has arrived: Tomcat puts what dispatches and forwards change below it. */
+    ResumedRequest anew() {
+        return new ResumedRequest(this);
+    }
+
+    /**
+     * Returns whether a request that was resumed is at the page for which it has arrived. Who may see a page is judged by
+     * the path of its arrival alone, so no other page may be found by the path of its dispatch.
+     */
+    static boolean isWhereItArrived(HttpServletRequest resumed) {
+        for (ServletRequest at = resumed; at instanceof ServletRequestWrapper outer; at = outer.getRequest()) {
+            if (outer instanceof ResumedRequest it) {
+                return it.foundPath.equals(foundPath(resumed));
+            }
+        }
+        return true;
     }
 
     /** Returns the path by which Tomcat has found the page. */
     private static String foundPath(HttpServletRequest request) {
         String info = request.getPathInfo();
         String path = request.getServletPath() + (info == null ? "" : info);
-        // What follows a semicolon would be a parameter.
-        return path.isEmpty() ? "/" : RequestHead.path(path).replace(";", "%3B");
+        return path.isEmpty() ? "/" : path;
+    }
+
+    private static String contextPathOf(HttpServletRequest request) {
+        try {
+            return request.getContextPath();
+        } catch (RuntimeException tooManySlashes) {
+            return null;
+        }
+    }
+
+    /** Returns whether the path from there on means what it says: no escapes, no empty segment, none that begins with a dot. */
+    private static boolean isPlain(String uri, int from) {
+        for (int at = from; at < uri.length(); at++) {
+            char one = uri.charAt(at);
+            boolean begins = at > from && uri.charAt(at - 1) == '/';
+            if (!RequestHead.standsInPaths(one) || begins && (one == '/' || one == '.')) {
+                return false;
+            }
+        }
+        return from < uri.length() && uri.charAt(from) == '/';
     }
 
     @Override
@@ -65,7 +117,10 @@ final class ResumedRequest extends HttpServletRequestWrapper {
 
     @Override
     public String getContextPath() {
-        return isParked() ? contextPath : super.getContextPath();
+        if (isParked()) {
+            return contextPath;
+        }
+        return isAsItArrived() && arrivedContextPath != null ? arrivedContextPath : super.getContextPath();
     }
 
     @Override

@@ -86,6 +86,9 @@ class RequestHeadTest {
         assertEquals("", RequestHead.path(""));
         assertEquals("/shop/de", RequestHead.path("/shop/de"));
         assertEquals("/my%20shop%25/caf%C3%A9", RequestHead.path("/my shop%/caf\u00E9"));
+        assertEquals("/-._~!$&'()*+,;=:@%3F%23%5B", RequestHead.path("/-._~!$&'()*+,;=:@?#["));
+        // Characters that look the same are not the same.
+        assertEquals("/%E2%84%AA/a%CC%88", RequestHead.path("/\u212A/a\u0308"));
     }
 
     @Test

@@ -17,12 +17,15 @@ import java.util.Collections;
 import java.util.Locale;
 import java.util.Timer;
 import java.util.TimerTask;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /** Pages that end in every way a page can end. */
 @WebServlet(urlPatterns = "/pages/*", asyncSupported = true, loadOnStartup = 1)
 public class Pages extends HttpServlet {
     private static final long serialVersionUID = 1;
 
+    private final AtomicInteger atOnce = new AtomicInteger();
+    private final AtomicInteger mostAtOnce = new AtomicInteger();
     private transient Timer timer;
 
     @Override
@@ -74,6 +77,13 @@ public class Pages extends HttpServlet {
             case "/slow", "/work" -> {
                 sleep(number(request, "ms"));
                 say(response, "slow");
+            }
+            case "/alone" -> {
+                int now = atOnce.incrementAndGet();
+                mostAtOnce.accumulateAndGet(now, Math::max);
+                sleep(number(request, "ms"));
+                atOnce.decrementAndGet();
+                say(response, "at most " + mostAtOnce);
             }
             case "/exception" -> throw new ServletException("as wanted");
             case "/late-exception" -> {
@@ -224,6 +234,22 @@ public class Pages extends HttpServlet {
                     later(request.startAsync(), 1, AsyncContext::dispatch);
                 } else {
                     say(response, "round " + round);
+                }
+            }
+            case "/forward-async" -> {
+                if (request.getAttribute("result") == null) {
+                    request.getRequestDispatcher("/pages/async-result").forward(request, response);
+                } else {
+                    say(response, (String) request.getAttribute("result"));
+                }
+            }
+            case "/async-result" -> {
+                // Its forward has begun this, so it is where a dispatch goes to.
+                if (request.getAttribute("result") == null) {
+                    request.setAttribute("result", "found");
+                    later(request.startAsync(), 1, AsyncContext::dispatch);
+                } else {
+                    say(response, "not where it arrived");
                 }
             }
             case "/async-rounds" -> {

@@ -7,7 +7,7 @@ import jakarta.servlet.http.HttpServletResponse;
 import java.io.IOException;
 
 /** A page that is not declared fit for asynchronous requests, as most are not. */
-@WebServlet("/sync/*")
+@WebServlet({"/sync/*", "/Kelvin/*"})
 public class SyncPages extends HttpServlet {
     private static final long serialVersionUID = 1;
 
@@ -24,7 +24,8 @@ public class SyncPages extends HttpServlet {
         response.getWriter().write(request.getDispatcherType() + " " + request.getPathInfo() + " "
                 + request.getParameter("q") + " held=" + request.getHeader("suimon-held") + " witness=" + request.getAttribute("witness"));
         if (request.getParameter("uri") != null) {
-            response.getWriter().write(" uri=" + request.getRequestURI() + " url=" + request.getRequestURL());
+            response.getWriter().write(" uri=" + request.getRequestURI() + " url=" + request.getRequestURL()
+                    + " context=" + request.getContextPath());
         }
     }
 }

@@ -7,9 +7,11 @@ import java.io.IOException;
 import java.net.Socket;
 import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.api.parallel.Isolated;
@@ -63,12 +65,49 @@ class HoldTest {
             tomcat.start();
             for (String path : List.of("/shop/sync/slow;v=1", "//shop/sync/slow", "/shop//sync/slow", "/shop/./sync/slow",
                     "/shop/x/../sync/slow", "/shop/sync/%73low", "/shop/x/%2E%2E/sync/slow", "/shop/sync/%C3%A4%20;%3B%3F",
-                    "/shop;v=1/sync/slow", "///shop/sync/.slow")) {
+                    "/shop;v=1/sync/slow", "///shop/sync/.slow", "/%73hop/sync/slow", "/shop/sync/a%CC%88/%E2%84%AA",
+                    "/shop/sync" + "/a".repeat(3000))) {
                 assertEquals(seen(tomcat, path, true), seen(tomcat, path, false), path);
             }
             // Tomcat itself cannot say what application this is of, so the application would fail as well.
             assertTrue(seen(tomcat, "//////shop/sync/slow", true).startsWith("HTTP/1.1 503"), "answered");
             assertTrue(tomcat.state().isIdle(), tomcat.state().json);
+        }
+    }
+
+    @ParameterizedTest
+    @MethodSource(KINDS)
+    void a_request_that_waited_finds_no_page_that_it_had_not_found_at_once(Tomcat.Kind kind, @TempDir Path base)
+            throws IOException {
+        Tomcat tomcat = new Tomcat(kind, base);
+        Path app = tomcat.deploy("shop", tomcat.settings("route", "[{ match = \"GET /shop/*\", mode = 1 }]"));
+        Path context = app.resolve("META-INF/context.xml");
+        // So Tomcat decodes what it is to dispatch before it looks what is a parameter.
+        Files.writeString(context,
+                Files.readString(context).replace("<Context>", "<Context dispatchersUseEncodedPaths=\"false\">"));
+        Declared.write(app, kind, """
+                <security-constraint>
+                  <web-resource-collection>
+                    <web-resource-name>nobody's</web-resource-name>
+                    <url-pattern>/Kelvin/*</url-pattern>
+                  </web-resource-collection>
+                  <auth-constraint/>
+                </security-constraint>
+                """);
+        try (tomcat) {
+            tomcat.start();
+            // The second has a sign that looks like a K, and is another path; the third a semicolon in a name.
+            for (Map.Entry<String, String> path : Map.of("/shop/Kelvin/x", "403 403", "/shop/%E2%84%AAelvin/x", "404 404",
+                    "/shop/Kelvin%3Bx/x", "404 503", "/shop/pages/forward-async", "200 found 200 found").entrySet()) {
+                String atOnce = answer(tomcat.get(path.getKey()));
+                CompletableFuture<HttpResponse<String>> first = tomcat.getLater("/shop/sync/slow?ms=500");
+                tomcat.await("the work before " + path, () -> tomcat.state().total("in_flight") == 1);
+                CompletableFuture<HttpResponse<String>> second = tomcat.getLater(path.getKey());
+                first.join();
+                String both = atOnce + " " + answer(second.join());
+                assertEquals(path.getValue(), both.replaceAll("(?s)(40[34]) <!doctype.*?</html>", "$1").strip(), path.getKey());
+                tomcat.await("the end of " + path, () -> tomcat.state().isIdle());
+            }
         }
     }
 
