@@ -54,7 +54,7 @@ final class AsyncEnd implements AsyncListener {
         /** Ends the permit if its end was never told. */
         void end() {
             // One that was parked and has gone on is none of this listener's business any more.
-            if (!isParked || !permit.isResumed()) {
+            if (!isParked || !permit.isResumed() || permit.awaitsErrorPage()) {
                 permit.leave();
                 permit.end();
             }
@@ -69,7 +69,8 @@ final class AsyncEnd implements AsyncListener {
             } finally {
                 permit.end();
             }
-        } else if (!permit.isAsynchronous()) {
+        } else if (!permit.isAsynchronous() && !permit.awaitsErrorPage()) {
+            // Tomcat says this before it makes an error page.
             permit.end();
         }
     }

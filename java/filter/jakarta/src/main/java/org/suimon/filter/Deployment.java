@@ -1,6 +1,8 @@
 package org.suimon.filter;
 
 import jakarta.servlet.ServletContext;
+import jakarta.servlet.ServletException;
+import jakarta.servlet.http.HttpServletResponse;
 import java.lang.management.ManagementFactory;
 import java.lang.reflect.Method;
 import java.util.Hashtable;
@@ -10,12 +12,14 @@ import javax.management.JMException;
 import javax.management.ObjectName;
 
 /**
- * Says whether Tomcat is taking the application down. It first stops the servlets, and tells filters last: what is
- * dispatched to the application between the two is answered 404 or 500 by Tomcat. The servlet API has no word for
- * that time, but Tomcat shows by JMX what it manages, and that knows its state. It is asked directly, as a question
+ * What Tomcat knows of the application and the servlet API has no word for: its error pages, and whether it is being
+ * taken down. Tomcat first stops the servlets, and tells filters last: what is dispatched to the application between the two is
+ * answered 404 or 500 by Tomcat. Tomcat shows by JMX what it manages, and that knows. It is asked directly, as a question
  * by JMX takes 3 µs and comes with each request that has waited.
  */
 final class Deployment {
+    /** An error page of this status is for each that has none of its own. */
+    private static final int EVERY_OTHER = 0;
     private static final String VERSION_ATTRIBUTE = "org.apache.catalina.webappVersion";
     /** The states of an application that Tomcat dispatches no request to any more. */
     private static final Set<String> ENDING = Set.of("STOPPING", "STOPPED", "DESTROYING", "DESTROYED", "FAILED");
@@ -27,21 +31,28 @@ final class Deployment {
     /** They say in which state it is, and whether it is about to come back. */
     private final Method stateName;
     private final Method paused;
+    /** They say which error page there is for a status, or a failure. */
+    private final Method pageOfStatus;
+    private final Method pageOfFailure;
 
-    private Deployment(Object managed, Method stateName, Method paused) {
+    private Deployment(
+            Object managed, Method stateName, Method paused, Method pageOfStatus, Method pageOfFailure) {
         this.managed = managed;
         this.stateName = stateName;
         this.paused = paused;
+        this.pageOfStatus = pageOfStatus;
+        this.pageOfFailure = pageOfFailure;
     }
 
     static Deployment of(ServletContext context) {
         try {
             Object managed = managed(context);
             Class<?> type = managed.getClass();
-            return new Deployment(managed, type.getMethod("getStateName"), type.getMethod("getPaused"));
+            return new Deployment(managed, type.getMethod("getStateName"), type.getMethod("getPaused"),
+                    type.getMethod("findErrorPage", int.class), type.getMethod("findErrorPage", Throwable.class));
         } catch (JMException | NoSuchMethodException | RuntimeException notShown) {
             // A Tomcat inside another program may show nothing.
-            return new Deployment(null, null, null);
+            return new Deployment(null, null, null, null, null);
         }
     }
 
@@ -65,6 +76,28 @@ final class Deployment {
         keys.put("J2EEServer", "none");
         ObjectName name = new ObjectName(host[0], keys);
         return ManagementFactory.getPlatformMBeanServer().getAttribute(name, "managedResource");
+    }
+
+    /** Returns whether Tomcat makes an error page of this status; {@code unknown} where that cannot be known. */
+    boolean hasErrorPage(int status, boolean unknown) {
+        try {
+            return managed == null ? unknown
+                    : pageOfStatus.invoke(managed, status) != null || pageOfStatus.invoke(managed, EVERY_OTHER) != null;
+        } catch (ReflectiveOperationException notTold) {
+            return unknown;
+        }
+    }
+
+    /** Returns whether Tomcat makes an error page of what the application has thrown. */
+    boolean hasErrorPage(Throwable failure, boolean unknown) {
+        try {
+            Throwable root = failure instanceof ServletException outer ? outer.getRootCause() : null;
+            return managed != null && (pageOfFailure.invoke(managed, failure) != null
+                    || root != null && pageOfFailure.invoke(managed, root) != null)
+                    || hasErrorPage(HttpServletResponse.SC_INTERNAL_SERVER_ERROR, unknown);
+        } catch (ReflectiveOperationException notTold) {
+            return unknown;
+        }
     }
 
     /** Returns whether the application is being taken down; false where that cannot be known. */

@@ -47,6 +47,7 @@ final class GuardedResponse extends HttpServletResponseWrapper {
     private int bufferSize;
     /** Whether the head is told and what was kept of it has gone on: bytes need not be counted any more. */
     private boolean isConcluded;
+    private boolean hasSentError;
     private long contentLength = -1;
     private GuardedStream stream;
     private GuardedWriter writer;
@@ -257,16 +258,23 @@ final class GuardedResponse extends HttpServletResponseWrapper {
         written = 0;
     }
 
+    /** Returns whether the application has asked its container for an error page. */
+    boolean hasSentError() {
+        return hasSentError;
+    }
+
     @Override
     public void sendError(int status) throws IOException {
         conclude(status);
         super.sendError(status);
+        hasSentError = true;
     }
 
     @Override
     public void sendError(int status, String message) throws IOException {
         conclude(status);
         super.sendError(status, message);
+        hasSentError = true;
     }
 
     @Override

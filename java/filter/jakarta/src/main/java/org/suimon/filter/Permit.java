@@ -7,6 +7,7 @@ import java.lang.ref.ReferenceQueue;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
 
@@ -18,6 +19,8 @@ import java.util.function.Function;
  */
 final class Permit {
     private static final long NO_NUMBER = 0;
+    /** A container that does within so long nothing of what it was asked for has forgotten it. */
+    private static final long CONTAINER_WITHIN_NS = TimeUnit.SECONDS.toNanos(30);
 
     private final Server server;
     private final long number;
@@ -35,6 +38,11 @@ final class Permit {
     private final List<AsyncEnd.Forgotten> watches = new ArrayList<>(1);
 
     private boolean isResumed;
+    /** Since when the container is to run the request, or its error page, and has not said that it did; 0: it is not. */
+    private volatile long containerSince;
+    /** Whether the application is done but for an error page. */
+    private volatile boolean awaitsErrorPage;
+    private volatile boolean hasFailed;
     private volatile Connection connection;
     private volatile boolean isClaimed;
     private final AtomicBoolean isAsynchronous = new AtomicBoolean();
@@ -115,6 +123,7 @@ final class Permit {
                 sendAway(waits);
                 return;
             }
+            containerSince = now();
             try {
                 waits.dispatch();
             } catch (UnsupportedOperationException gone) {
@@ -150,6 +159,20 @@ final class Permit {
         endAlone();
     }
 
+    private static long now() {
+        // Never 0.
+        return System.nanoTime() | 1;
+    }
+
+    /**
+     * Returns whether the container has forgotten what it was asked for. Tomcat does where the threads of its connector have
+     * a queue with a bound, which is full: it logs that, and nobody else hears of it.
+     */
+    boolean isForgotten(long now) {
+        long since = containerSince;
+        return since != 0 && now - since > CONTAINER_WITHIN_NS;
+    }
+
     synchronized boolean isResumed() {
         return isResumed;
     }
@@ -178,6 +201,7 @@ final class Permit {
             return null;
         }
         isResumed = true;
+        containerSince = 0;
         return decision;
     }
 
@@ -262,9 +286,22 @@ final class Permit {
 
     /** Gives the slot back, and sends the next request on its way. */
     void end() {
-        if (isOver.compareAndSet(false, true)) {
+        if (hasFailed && !hasLeft()) {
+            fail();
+        } else if (isOver.compareAndSet(false, true)) {
             server.endAndNext(this);
         }
+    }
+
+    /** Keeps the slot for the error page that may follow; who ends it then need not know whether the work has failed. */
+    void endAfterErrorPage(boolean hasFailed) {
+        this.hasFailed = hasFailed;
+        awaitsErrorPage = true;
+        containerSince = now();
+    }
+
+    boolean awaitsErrorPage() {
+        return awaitsErrorPage;
     }
 
     /** Gives the slot back, and no more: many that have left could follow each other, each from within the last. */

@@ -25,7 +25,9 @@ final class Server implements AutoCloseable {
     private static final long DRAIN_MS = 2000;
     /** A thread that has entered a request takes its permit at once; one that never does has died. */
     private static final long CLAIMED_WITHIN_NS = TimeUnit.SECONDS.toNanos(10);
-    /** Faults of the library that are logged; those after them are not. */
+    /** How often it is looked whether the container has forgotten any. */
+    private static final long SWEEP_EVERY_NS = TimeUnit.SECONDS.toNanos(1);
+    /** Faults that are logged; those after them are not. */
     private static final int FAULTS_LOGGED_MAX = 10;
 
     private final NativeLibrary library;
@@ -46,6 +48,7 @@ final class Server implements AutoCloseable {
     private final AtomicBoolean isClosing = new AtomicBoolean();
     private volatile boolean isHearing = true;
     private int faults;
+    private long nextSweep = System.nanoTime();
     /** Failures of the thread that hears. Only it counts them. */
     private int failures;
 
@@ -274,6 +277,7 @@ final class Server implements AutoCloseable {
         endUnclaimed();
         endForgotten();
         endLeft();
+        endWhatTheContainerForgot();
         int result = whole(library.next(server, NEXT_MS, reply), reply);
         switch (result) {
             case NativeLibrary.OK, NativeLibrary.ANSWERED -> decide(reply, result);
@@ -339,16 +343,38 @@ final class Server implements AutoCloseable {
         }
     }
 
+    /** Ends what the container was asked to run and does not. */
+    private void endWhatTheContainerForgot() {
+        long now = System.nanoTime();
+        if (now - nextSweep < 0) {
+            return;
+        }
+        nextSweep = now + SWEEP_EVERY_NS;
+        for (Permit permit : permits.values()) {
+            if (permit.isForgotten(now)) {
+                if (!permit.awaitsErrorPage()) {
+                    fault("a request that was let in was not run by its container, which keeps its connection:"
+                            + " are its threads too few, with a bounded queue?");
+                    permit.leave();
+                }
+                permit.end();
+            }
+        }
+    }
+
     /** Returns where listeners turn up that nobody can call any more. */
     ReferenceQueue<AsyncEnd> forgotten() {
         return forgotten;
     }
 
-    private synchronized void fault(String function, int result, Reply reply) {
+    private void fault(String function, int result, Reply reply) {
+        fault(function + " returned " + result + (reply.length > 0 ? ": " + reply.text() : ""));
+    }
+
+    private synchronized void fault(String what) {
         faults++;
         if (faults <= FAULTS_LOGGED_MAX) {
-            String says = reply.length > 0 ? ": " + reply.text() : "";
-            log.accept("suimon: " + function + " returned " + result + says, null);
+            log.accept("suimon: " + what, null);
         }
     }
 

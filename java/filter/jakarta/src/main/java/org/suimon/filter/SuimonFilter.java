@@ -54,6 +54,11 @@ public class SuimonFilter implements Filter {
     private boolean isTomcat;
     /** Whether the container takes no more of an answer once a forward has returned, whatever stands around it. */
     private boolean forwardsEndAnswers;
+    /** Whether the container tells the end of a request, which is after its error page; see {@link RequestEnd}. */
+    private boolean tellsEnds;
+    /** Whether error pages come through this filter, as one has. */
+    private volatile boolean seesErrorPages;
+    private Deployment deployment;
 
     /** Is called by the container. */
     public SuimonFilter() {}
@@ -62,14 +67,17 @@ public class SuimonFilter implements Filter {
     public void init(FilterConfig config) throws ServletException {
         context = config.getServletContext();
         attribute = PERMIT + ":" + context.getContextPath();
-        isTomcat = context.getServerInfo().startsWith("Apache Tomcat");
+        // What the server calls itself is often changed, so that strangers do not know it.
+        isTomcat = context.getClass().getName().startsWith("org.apache.catalina.");
         // Earlier ones close its writer, which the guard sees.
         int major = context.getMajorVersion();
         forwardsEndAnswers = isTomcat
                 && (major > SERVLET_OF_TOMCAT_10 || major == SERVLET_OF_TOMCAT_10 && context.getMinorVersion() > 0);
+        tellsEnds = hearsEnds();
         String named = context.getSessionCookieConfig().getName();
         sessionCookie = named == null ? "JSESSIONID" : named;
-        BooleanSupplier isEnding = isTomcat ? Deployment.of(context)::isEnding : () -> false;
+        deployment = Deployment.of(context);
+        BooleanSupplier isEnding = deployment::isEnding;
         try {
             server = Server.open(NativeFiles.open(), Settings.of(config).toml(),
                     RequestHead.path(context.getContextPath()), isEnding, this::log);
@@ -86,6 +94,16 @@ public class SuimonFilter implements Filter {
         String admin = server.admin();
         if (!admin.isEmpty()) {
             context.log("suimon: http://" + admin + "/ shows what it does");
+        }
+    }
+
+    /** Asks to be told the ends of requests. Tomcat takes a listener for that until the application has started. */
+    private boolean hearsEnds() {
+        try {
+            context.addListener(new RequestEnd(attribute));
+            return true;
+        } catch (IllegalStateException | IllegalArgumentException | UnsupportedOperationException no) {
+            return false;
         }
     }
 
@@ -151,14 +169,27 @@ public class SuimonFilter implements Filter {
     private void again(Permit permit, HttpServletRequest request, HttpServletResponse response, FilterChain chain)
             throws IOException, ServletException {
         Decision decision = permit.takeResumed();
+        if (decision != null && decision.isAdmitted() && (permit.isOver() || !ResumedRequest.isWhereItArrived(request))) {
+            // Its container has let it wait for too long, or would answer it with another page.
+            permit.end();
+            sayGone(response);
+            return;
+        }
         if (decision != null) {
             decided(permit, decision, request, response, chain);
             return;
         }
         // One that still waits was ended by its container: this is its error page, and the gate hears nothing of it.
+        boolean isErrorPage = request.getDispatcherType() == DispatcherType.ERROR;
+        if (isErrorPage && !seesErrorPages) {
+            seesErrorPages = true;
+        }
         GuardedResponse guarded = call(permit, request, response, chain);
         if (!request.isAsyncStarted()) {
             guarded.conclude(guarded.getStatus());
+            if (isErrorPage && permit.awaitsErrorPage()) {
+                permit.end();
+            }
         }
     }
 
@@ -228,9 +259,23 @@ public class SuimonFilter implements Filter {
             try {
                 guarded.conclude(guarded.getStatus());
             } finally {
-                permit.end();
+                if (guarded.hasSentError() && hearsOfErrorPage(permit, request)
+                        && deployment.hasErrorPage(guarded.getStatus(), permit.parked() == null)) {
+                    permit.endAfterErrorPage(false);
+                } else {
+                    permit.end();
+                }
             }
         }
+    }
+
+    /**
+     * Returns whether an error page can follow, and its end is heard. It is work of the same request: whoever asks for many
+     * pages that are not there would have as many error pages made at once as there are threads.
+     */
+    private boolean hearsOfErrorPage(Permit permit, HttpServletRequest request) {
+        return (permit.parked() == null ? tellsEnds : seesErrorPages)
+                && !request.isAsyncStarted() && !permit.isAsynchronous() && !permit.hasLeft() && !server.isEnding();
     }
 
     /**
@@ -256,30 +301,32 @@ public class SuimonFilter implements Filter {
             answer = guarded;
         }
         around.answeredBy(guarded);
-        boolean hasReturned = false;
         try {
             chain.doFilter(asked, answer);
-            hasReturned = true;
-        } catch (IOException failure) {
+        } catch (Throwable failure) {
             if (failure.getClass().getName().equals(CLIENT_GONE)) {
                 permit.leave();
             }
+            fail(permit, guarded, failure, request, response);
             throw failure;
-        } finally {
-            if (!hasReturned) {
-                fail(permit, guarded);
-            }
         }
         return guarded;
     }
 
-    private static void fail(Permit permit, GuardedResponse guarded) {
+    private void fail(
+            Permit permit, GuardedResponse guarded, Throwable failure, HttpServletRequest request,
+            HttpServletResponse response) {
         try {
             if (!permit.hasLeft()) {
                 guarded.conclude(HttpServletResponse.SC_INTERNAL_SERVER_ERROR);
             }
         } finally {
-            permit.fail();
+            if (!permit.awaitsErrorPage() && !response.isCommitted() && hearsOfErrorPage(permit, request)
+                    && deployment.hasErrorPage(failure, permit.parked() == null)) {
+                permit.endAfterErrorPage(true);
+            } else {
+                permit.fail();
+            }
         }
     }
 

@@ -10,7 +10,9 @@ import java.net.Socket;
 import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.io.TempDir;
@@ -90,6 +92,60 @@ class EndsTest {
                 assertEquals(requests, state.sums().failed(), page + " " + state.sums() + state.json);
                 assertTrue(state.sums().balance(), page + " " + state.sums());
             }
+        }
+    }
+
+    @ParameterizedTest
+    @MethodSource(KINDS)
+    void an_error_page_is_made_in_the_slot_of_its_request(Tomcat.Kind kind, @TempDir Path base) throws IOException {
+        Tomcat tomcat = new Tomcat(kind, base);
+        Path app = tomcat.deploy("shop", tomcat.settings("route", "[{ match = \"GET /shop/pages/*\", mode = 1 }]"));
+        Declared.write(app, kind, Declared.errorPage(404, "/pages/alone?ms=100") + Declared.errorPage(500, "/pages/alone?ms=100"));
+        try (tomcat) {
+            tomcat.start();
+            List<CompletableFuture<HttpResponse<String>>> answers = new ArrayList<>();
+            for (int at = 0; at < 4; at++) {
+                answers.add(tomcat.getLater("/shop/pages/error?status=404"));
+                answers.add(tomcat.getLater("/shop/pages/exception"));
+            }
+            for (CompletableFuture<HttpResponse<String>> answer : answers) {
+                assertEquals("at most 1", answer.join().body());
+            }
+            tomcat.await("the end", () -> tomcat.state().isIdle());
+            State state = tomcat.state();
+            assertEquals(8, state.sums().offered(), state.json);
+            assertEquals(4, state.sums().failed(), state.json);
+            assertTrue(state.sums().balance(), state.json);
+        }
+    }
+
+    @ParameterizedTest
+    @MethodSource(KINDS)
+    void a_slot_comes_back_of_a_request_that_the_container_lets_in_and_does_not_run(Tomcat.Kind kind, @TempDir Path base)
+            throws IOException {
+        Tomcat tomcat = new Tomcat(kind, base);
+        tomcat.connector("executor=\"few\"", "<Executor name=\"few\" maxThreads=\"2\" minSpareThreads=\"2\" maxQueueSize=\"1\"/>");
+        tomcat.deploy("shop", tomcat.settings("route", "[{ match = \"GET /shop/sync/slow\", mode = 1 }]"));
+        try (tomcat) {
+            tomcat.start();
+            CompletableFuture<HttpResponse<String>> first = tomcat.getLater("/shop/sync/slow?ms=3000");
+            tomcat.await("the first", () -> tomcat.state().total("in_flight") == 1);
+            try (Socket second = new Socket("127.0.0.1", tomcat.port())) {
+                second.getOutputStream().write("GET /shop/sync/slow HTTP/1.1\r\nHost: a\r\n\r\n".getBytes(StandardCharsets.US_ASCII));
+                tomcat.await("the second", () -> tomcat.state().total("queued") == 1);
+                CompletableFuture<HttpResponse<String>> third = tomcat.getLater("/shop/pages/slow?ms=6000");
+                tomcat.await("the third", () -> tomcat.state().total("in_flight") == 2);
+                // It waits for a thread until one of the others is done, and has the only place to wait.
+                CompletableFuture<HttpResponse<String>> fourth = tomcat.getLater("/shop/pages/ok");
+                assertEquals(200, first.join().statusCode());
+                assertEquals(200, third.join().statusCode());
+                assertEquals(200, fourth.join().statusCode());
+                assertEquals(1, tomcat.state().total("in_flight"), "Tomcat has run the second: " + tomcat.state().json);
+                tomcat.await("the second's slot", () -> tomcat.state().isIdle());
+            }
+            assertTrue(tomcat.has("was not run by its container"), "nothing is in the log");
+            assertTrue(tomcat.state().sums().balance(), tomcat.state().json);
+            assertEquals(200, tomcat.get("/shop/sync/slow").statusCode());
         }
     }
 

@@ -101,6 +101,11 @@ final class Tomcat implements AutoCloseable {
 
     /** Writes the server's own file; {@code attributes} are those of its connector, beside address and port. */
     void connector(String attributes) throws IOException {
+        connector(attributes, "");
+    }
+
+    /** The same with another element before the connector. */
+    void connector(String attributes, String before) throws IOException {
         Files.writeString(base.resolve("conf/server.xml"), """
                 <Server port="-1">
                   <GlobalNamingResources>
@@ -109,6 +114,7 @@ final class Tomcat implements AutoCloseable {
                               pathname="conf/tomcat-users.xml"/>
                   </GlobalNamingResources>
                   <Service name="Catalina">
+                    %s
                     <Connector port="0" address="127.0.0.1" protocol="org.apache.coyote.http11.Http11NioProtocol" %s/>
                     <Engine name="Catalina" defaultHost="localhost">
                       <Realm className="org.apache.catalina.realm.UserDatabaseRealm" resourceName="UserDatabase"/>
@@ -116,7 +122,7 @@ final class Tomcat implements AutoCloseable {
                     </Engine>
                   </Service>
                 </Server>
-                """.formatted(attributes));
+                """.formatted(before, attributes));
     }
 
     Path filterJar() {
