@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.net.URI;
 import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -199,16 +200,18 @@ class DeployTest {
         Path bare = without.deploy("shop", Map.of());
         Files.delete(bare.resolve("WEB-INF/lib/suimon-filter.jar"));
         long own;
+        URI bareCopy = copy(bare, base.resolve("copies/without"));
         try (without) {
             without.start();
-            own = redeploy(without, false);
+            own = redeploy(without, bareCopy, false);
         }
         Tomcat tomcat = new Tomcat(kind, base).withSteadyMemory();
-        tomcat.deploy("shop", tomcat.settings("route", "[{ match = \"GET /shop/pages/slow\", mode = 1 }]"));
+        Path app = tomcat.deploy("shop", tomcat.settings("route", "[{ match = \"GET /shop/pages/slow\", mode = 1 }]"));
+        URI copy = copy(app, base.resolve("copies/shop"));
         try (tomcat) {
             tomcat.start();
             int threads = threads(tomcat);
-            long grown = redeploy(tomcat, true);
+            long grown = redeploy(tomcat, copy, true);
             System.out.printf("%s: redeployments %d to %d: grown by %d KiB, without the filter by %d%n",
                     kind, REDEPLOYMENTS / 2, REDEPLOYMENTS, grown, own);
             assertTrue(grown - own < GROWTH_MAX_KB, grown + " KiB, without the filter " + own);
@@ -247,8 +250,23 @@ class DeployTest {
         }
     }
 
-    /** Redeploys an application that is at work, and returns what the process has grown by over the second half, KiB. */
-    private static long redeploy(Tomcat tomcat, boolean isGated) throws IOException {
+    /** Copies the folder of an application to where an undeployment does not delete it. */
+    private static URI copy(Path app, Path to) throws IOException {
+        try (Stream<Path> files = Files.walk(app)) {
+            for (Path file : files.toList()) {
+                Path copy = to.resolve(app.relativize(file));
+                Files.createDirectories(copy.getParent());
+                Files.copy(file, copy);
+            }
+        }
+        return to.toUri();
+    }
+
+    /**
+     * Redeploys an application that is at work, and returns what the process has grown by over the second half, KiB. Every
+     * second time it is undeployed, and deployed anew from a copy; else it is reloaded.
+     */
+    private static long redeploy(Tomcat tomcat, URI copy, boolean isGated) throws IOException {
         Map<String, Integer> answers = new TreeMap<>();
         long half = 0;
         for (int at = 1; at <= REDEPLOYMENTS; at++) {
@@ -260,8 +278,12 @@ class DeployTest {
             if (isGated) {
                 tomcat.await("a queue", () -> tomcat.state().total("queued") > 0);
             }
-            String said = tomcat.manage("text/reload?path=/shop");
-            assertTrue(said.startsWith("OK"), said);
+            List<String> commands = at % 2 == 1 ? List.of("reload?path=/shop")
+                    : List.of("undeploy?path=/shop", "deploy?path=/shop&war=" + copy);
+            for (String command : commands) {
+                String said = tomcat.manage("text/" + command);
+                assertTrue(said.startsWith("OK"), said);
+            }
             answers(slow).forEach((answer, count) -> answers.merge(answer, count, Integer::sum));
             if (at == REDEPLOYMENTS / 2) {
                 collect(tomcat);

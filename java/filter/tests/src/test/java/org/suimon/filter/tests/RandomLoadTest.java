@@ -128,6 +128,8 @@ class RandomLoadTest {
                     + "%d had not ended at %d redeployments%n",
                     kind, seed, sent.get(), seconds, left.get(), sums, forgotten, notEnded, redeployments);
             assertEquals(0, unanswered.get());
+            // Tomcat forgets none but those whose client has left.
+            assertTrue(forgotten <= left.get(), forgotten + " slots came back by a collection alone");
             assertEquals(0, sums.inside(), state.json);
             assertTrue(sums.balance(), sums.toString());
             assertEquals(state.total("requests"), sums.offered() + state.ungated() + state.total("bad_requests"), state.json);
