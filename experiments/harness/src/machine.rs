@@ -50,10 +50,14 @@ fn field(text: &str, name: &str) -> Option<String> {
     Some(value.trim().to_string())
 }
 
+/// What experiments measure, and what they measure it with.
+const MEASURED: [&str; 4] = ["crates", "apps", "java", "experiments/harness"];
+
 fn version_of(sources: &Path) -> Option<String> {
     let git = |words: &[&str]| said(Command::new("git").arg("-C").arg(sources).args(words));
     let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
-    let changed = git(&["status", "--porcelain", "--untracked-files=no", "crates", "apps"])?;
+    let status = ["status", "--porcelain", "--untracked-files=no"];
+    let changed = git(&[&status[..], &MEASURED[..]].concat())?;
     Some(if changed.is_empty() { commit } else { format!("{commit} with changes") })
 }
 

@@ -45,7 +45,7 @@ pub(super) const SESSION: Section = Section {
             "hold",
             Time(0, HOUR),
             Unset { means: "0.7 × patience, at most 5 s (10 s without a waiting room)", example: "\"20s\"" },
-            "Longest time a newcomer's request is held open at the session gate. After that the newcomer gets the waiting page, or a 503 with Retry-After if there is no waiting room. Where patience is not declared either and most clients leave within 3 s, it is 0.4 of what was learned: they are clients with a timeout.",
+            "Longest time a newcomer's request is held open at the session gate. After that, at most a quarter later, the newcomer gets the waiting page, or a 503 with Retry-After if there is no waiting room. Where patience is not declared either and most clients leave within 3 s, it is 0.4 of what was learned: they are clients with a timeout.",
         ),
         key(
             "waiting_room",

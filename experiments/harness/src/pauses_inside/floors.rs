@@ -170,7 +170,7 @@ pub(super) fn claims(floors: &[Kept]) -> Vec<Claim> {
     let told: Vec<String> = shares.iter().map(|share| format!("{share:.2}")).collect();
     let paused = Claim::new(
         format!(
-            "inside it is the agent that keeps it: heavy jobs pause for {} of their time there",
+            "for a floor kept by pauses inside heavy jobs pause for a tenth of their time in the application: {}",
             told.join(", ")
         ),
         shares.iter().all(|share| *share >= PAUSING_MIN),
