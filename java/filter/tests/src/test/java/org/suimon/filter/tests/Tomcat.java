@@ -108,6 +108,7 @@ final class Tomcat implements AutoCloseable {
     void connector(String attributes, String before) throws IOException {
         Files.writeString(base.resolve("conf/server.xml"), """
                 <Server port="-1">
+                  <Listener className="org.apache.catalina.core.ThreadLocalLeakPreventionListener"/>
                   <GlobalNamingResources>
                     <Resource name="UserDatabase" auth="Container" type="org.apache.catalina.UserDatabase"
                               factory="org.apache.catalina.users.MemoryUserDatabaseFactory"
