@@ -49,10 +49,19 @@ final class Deployment {
             Object managed = managed(context);
             Class<?> type = managed.getClass();
             return new Deployment(managed, type.getMethod("getStateName"), type.getMethod("getPaused"),
-                    type.getMethod("findErrorPage", int.class), type.getMethod("findErrorPage", Throwable.class));
+                    errorPage(type, int.class), errorPage(type, Throwable.class));
         } catch (JMException | NoSuchMethodException | RuntimeException notShown) {
             // A Tomcat inside another program may show nothing.
             return new Deployment(null, null, null, null, null);
+        }
+    }
+
+    /** Returns the method that finds an error page by this; null: this Tomcat has none. */
+    private static Method errorPage(Class<?> managed, Class<?> by) {
+        try {
+            return managed.getMethod("findErrorPage", by);
+        } catch (NoSuchMethodException other) {
+            return null;
         }
     }
 
@@ -81,7 +90,7 @@ final class Deployment {
     /** Returns whether Tomcat makes an error page of this status; {@code unknown} where that cannot be known. */
     boolean hasErrorPage(int status, boolean unknown) {
         try {
-            return managed == null ? unknown
+            return pageOfStatus == null ? unknown
                     : pageOfStatus.invoke(managed, status) != null || pageOfStatus.invoke(managed, EVERY_OTHER) != null;
         } catch (ReflectiveOperationException notTold) {
             return unknown;
@@ -92,7 +101,7 @@ final class Deployment {
     boolean hasErrorPage(Throwable failure, boolean unknown) {
         try {
             Throwable root = failure instanceof ServletException outer ? outer.getRootCause() : null;
-            return managed != null && (pageOfFailure.invoke(managed, failure) != null
+            return pageOfFailure != null && (pageOfFailure.invoke(managed, failure) != null
                     || root != null && pageOfFailure.invoke(managed, root) != null)
                     || hasErrorPage(HttpServletResponse.SC_INTERNAL_SERVER_ERROR, unknown);
         } catch (ReflectiveOperationException notTold) {

@@ -274,7 +274,9 @@ public class SuimonFilter implements Filter {
      * pages that are not there would have as many error pages made at once as there are threads.
      */
     private boolean hearsOfErrorPage(Permit permit, HttpServletRequest request) {
+        // Of what was forwarded here from another application Tomcat tells that one the end.
         return (permit.parked() == null ? tellsEnds : seesErrorPages)
+                && request.getDispatcherType() == DispatcherType.REQUEST
                 && !request.isAsyncStarted() && !permit.isAsynchronous() && !permit.hasLeft() && !server.isEnding();
     }
 
