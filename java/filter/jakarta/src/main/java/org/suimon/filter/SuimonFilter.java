@@ -274,10 +274,11 @@ public class SuimonFilter implements Filter {
      * pages that are not there would have as many error pages made at once as there are threads.
      */
     private boolean hearsOfErrorPage(Permit permit, HttpServletRequest request) {
-        // Of what was forwarded here from another application Tomcat tells that one the end.
-        return (permit.parked() == null ? tellsEnds : seesErrorPages)
-                && request.getDispatcherType() == DispatcherType.REQUEST
-                && !request.isAsyncStarted() && !permit.isAsynchronous() && !permit.hasLeft() && !server.isEnding();
+        // One that is asynchronous may have been taken back by its container, and must not be asked any more. Of what was
+        // forwarded here from another application Tomcat tells that one the end.
+        return !permit.isAsynchronous() && !permit.hasLeft() && !server.isEnding()
+                && (permit.parked() == null ? tellsEnds : seesErrorPages)
+                && request.getDispatcherType() == DispatcherType.REQUEST && !request.isAsyncStarted();
     }
 
     /**
@@ -323,7 +324,7 @@ public class SuimonFilter implements Filter {
                 guarded.conclude(HttpServletResponse.SC_INTERNAL_SERVER_ERROR);
             }
         } finally {
-            if (!permit.awaitsErrorPage() && !response.isCommitted() && hearsOfErrorPage(permit, request)
+            if (!permit.awaitsErrorPage() && hearsOfErrorPage(permit, request) && !response.isCommitted()
                     && deployment.hasErrorPage(failure, permit.parked() == null)) {
                 permit.endAfterErrorPage(true);
             } else {
