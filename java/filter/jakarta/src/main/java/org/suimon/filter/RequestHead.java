@@ -69,8 +69,11 @@ final class RequestHead {
 
     /** Returns the query. The library reads no bodies: the form that is for it goes there. */
     private static String query(HttpServletRequest request) {
+        String path = request.getRequestURI();
+        // Not the request's own context path: Tomcat cannot say that of every path.
         boolean isForm = request.getMethod().equals("POST")
-                && request.getRequestURI().equals(request.getContextPath() + POSITION)
+                && path.endsWith(POSITION)
+                && path.equals(path(request.getServletContext().getContextPath()) + POSITION)
                 && isSmall(request.getContentLengthLong());
         String code = isForm && FORMS.tryAcquire() ? codeOf(request) : null;
         return code == null ? request.getQueryString() : "code=" + URLEncoder.encode(code, StandardCharsets.UTF_8);

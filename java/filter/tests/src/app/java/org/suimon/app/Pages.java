@@ -86,6 +86,10 @@ public class Pages extends HttpServlet {
                 say(response, "at most " + mostAtOnce);
             }
             case "/exception" -> throw new ServletException("as wanted");
+            case "/unchecked" -> throw new IllegalArgumentException("as wanted");
+            case "/parameter" -> say(response, "a=" + request.getParameter("a"));
+            case "/error-page" -> say(response, request.getParameter("of") + " for " + response.getStatus() + " "
+                    + request.getAttribute("jakarta.servlet.error.exception_type"));
             case "/late-exception" -> {
                 response.getWriter().write("x".repeat(20_000));
                 throw new IllegalStateException("as wanted");
@@ -160,6 +164,11 @@ public class Pages extends HttpServlet {
             case "/include" -> {
                 say(response, "before ");
                 request.getRequestDispatcher("/sync/page").include(request, response);
+            }
+            case "/include-error" -> {
+                say(response, "before");
+                request.getRequestDispatcher("/sync/error?status=404").include(request, response);
+                say(response, " and after");
             }
             case "/big" -> {
                 byte[] piece = new byte[1000];

@@ -20,6 +20,10 @@ public class SyncPages extends HttpServlet {
                 Thread.currentThread().interrupt();
             }
         }
+        if (request.getParameter("status") != null) {
+            response.sendError(Integer.parseInt(request.getParameter("status")));
+            return;
+        }
         response.setContentType("text/plain;charset=UTF-8");
         response.getWriter().write(request.getDispatcherType() + " " + request.getPathInfo() + " "
                 + request.getParameter("q") + " held=" + request.getHeader("suimon-held") + " witness=" + request.getAttribute("witness"));

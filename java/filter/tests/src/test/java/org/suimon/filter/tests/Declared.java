@@ -44,7 +44,15 @@ final class Declared {
 
     /** Returns the element of an error page. */
     static String errorPage(int status, String location) {
-        return "<error-page><error-code>%d</error-code><location>%s</location></error-page>\n"
-                .formatted(status, location);
+        return errorPage("error-code", String.valueOf(status), location);
+    }
+
+    /** Returns the element of an error page of an exception. */
+    static String errorPage(Class<? extends Throwable> of, String location) {
+        return errorPage("exception-type", of.getName(), location);
+    }
+
+    private static String errorPage(String by, String of, String location) {
+        return "<error-page><%s>%s</%s><location>%s</location></error-page>\n".formatted(by, of, by, location);
     }
 }

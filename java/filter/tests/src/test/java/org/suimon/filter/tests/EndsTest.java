@@ -10,7 +10,6 @@ import java.net.Socket;
 import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -83,7 +82,7 @@ class EndsTest {
             tomcat.start();
             long requests = 0;
             for (String page : new String[] {"/exception", "/broken", "/async-exception", "/async-broken"}) {
-                String answer = answerOnce(tomcat, "/shop/pages" + page);
+                String answer = tomcat.answerOnce("GET /shop/pages" + page, "");
                 assertTrue(!page.contains("broken") || answer.contains("half a page"), page + ": " + answer);
                 requests++;
                 long sent = requests;
@@ -92,30 +91,6 @@ class EndsTest {
                 assertEquals(requests, state.sums().failed(), page + " " + state.sums() + state.json);
                 assertTrue(state.sums().balance(), page + " " + state.sums());
             }
-        }
-    }
-
-    @ParameterizedTest
-    @MethodSource(KINDS)
-    void an_error_page_is_made_in_the_slot_of_its_request(Tomcat.Kind kind, @TempDir Path base) throws IOException {
-        Tomcat tomcat = new Tomcat(kind, base);
-        Path app = tomcat.deploy("shop", tomcat.settings("route", "[{ match = \"GET /shop/pages/*\", mode = 1 }]"));
-        Declared.write(app, kind, Declared.errorPage(404, "/pages/alone?ms=100") + Declared.errorPage(500, "/pages/alone?ms=100"));
-        try (tomcat) {
-            tomcat.start();
-            List<CompletableFuture<HttpResponse<String>>> answers = new ArrayList<>();
-            for (int at = 0; at < 4; at++) {
-                answers.add(tomcat.getLater("/shop/pages/error?status=404"));
-                answers.add(tomcat.getLater("/shop/pages/exception"));
-            }
-            for (CompletableFuture<HttpResponse<String>> answer : answers) {
-                assertEquals("at most 1", answer.join().body());
-            }
-            tomcat.await("the end", () -> tomcat.state().isIdle());
-            State state = tomcat.state();
-            assertEquals(8, state.sums().offered(), state.json);
-            assertEquals(4, state.sums().failed(), state.json);
-            assertTrue(state.sums().balance(), state.json);
         }
     }
 
@@ -149,13 +124,17 @@ class EndsTest {
         }
     }
 
-    /** Returns what comes back, however it is cut off. Clients that know HTTP ask again if nothing does. */
-    private static String answerOnce(Tomcat tomcat, String path) throws IOException {
-        try (Socket client = new Socket("127.0.0.1", tomcat.port())) {
-            client.setSoTimeout((int) Tomcat.PATIENCE.toMillis());
-            client.getOutputStream().write(
-                    ("GET " + path + " HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").getBytes(StandardCharsets.US_ASCII));
-            return new String(client.getInputStream().readAllBytes(), StandardCharsets.US_ASCII);
+    @ParameterizedTest
+    @MethodSource(KINDS)
+    void a_post_is_answered_whatever_its_path_looks_like(Tomcat.Kind kind, @TempDir Path base) throws IOException {
+        Tomcat tomcat = new Tomcat(kind, base);
+        tomcat.deploy("shop", tomcat.settings());
+        try (tomcat) {
+            tomcat.start();
+            for (String path : List.of("/shop/pages/ok", "//////shop/pages/ok", "//////shop/.well-known/suimon/position")) {
+                String answer = tomcat.answerOnce("POST " + path, "Content-Length: 0\r\n");
+                assertTrue(answer.startsWith("HTTP/1.1 " + (path.endsWith("ok") ? 200 : 404)), path + ": " + answer);
+            }
         }
     }
 

@@ -117,8 +117,8 @@ class HoldTest {
             tomcat.await("the work for " + path, () -> tomcat.state().total("in_flight") == 1);
             try (Socket second = ask(tomcat, path)) {
                 tomcat.await("a queue for " + path, () -> tomcat.state().total("queued") == 1);
-                String atOnce = all(first);
-                String later = all(second);
+                String atOnce = Tomcat.answer(first);
+                String later = Tomcat.answer(second);
                 tomcat.await("the end of " + path, () -> tomcat.state().isIdle());
                 return lines(waits ? later : atOnce);
             }
@@ -126,15 +126,7 @@ class HoldTest {
     }
 
     private static Socket ask(Tomcat tomcat, String path) throws IOException {
-        Socket client = new Socket("127.0.0.1", tomcat.port());
-        client.setSoTimeout((int) Tomcat.PATIENCE.toMillis());
-        String head = "GET " + path + "?ms=300&uri=yes HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
-        client.getOutputStream().write(head.getBytes(StandardCharsets.US_ASCII));
-        return client;
-    }
-
-    private static String all(Socket client) throws IOException {
-        return new String(client.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        return tomcat.ask("GET " + path + "?ms=300&uri=yes", "");
     }
 
     /** Returns the first and the last line of an answer: its status and its body, but for how long it was held. */

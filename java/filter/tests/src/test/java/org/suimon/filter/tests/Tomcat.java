@@ -4,6 +4,7 @@ import com.sun.tools.attach.VirtualMachine;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.net.Socket;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -38,7 +39,11 @@ final class Tomcat implements AutoCloseable {
     /** A Tomcat and a JDK to run it with. */
     record Kind(Path home, Path java) {
         boolean isJavax() {
-            return home.getFileName().toString().startsWith("apache-tomcat-9");
+            return major() == 9;
+        }
+
+        int major() {
+            return Integer.parseInt(home.getFileName().toString().replaceAll("apache-tomcat-(\\d+)\\..*", "$1"));
         }
 
         @Override
@@ -240,6 +245,27 @@ final class Tomcat implements AutoCloseable {
                 throw new AssertionError(interrupted);
             }
         }
+    }
+
+    /** Returns what comes back, however it is cut off. Clients that know HTTP ask again if nothing does. */
+    String answerOnce(String asked, String headers) throws IOException {
+        try (Socket client = ask(asked, headers)) {
+            return answer(client);
+        }
+    }
+
+    /** Returns the connection by which something was asked. */
+    Socket ask(String asked, String headers) throws IOException {
+        Socket client = new Socket("127.0.0.1", port);
+        client.setSoTimeout((int) PATIENCE.toMillis());
+        client.getOutputStream().write((asked + " HTTP/1.1\r\nHost: a\r\n" + headers + "Connection: close\r\n\r\n")
+                .getBytes(StandardCharsets.US_ASCII));
+        return client;
+    }
+
+    /** Returns all that comes back by a connection. */
+    static String answer(Socket client) throws IOException {
+        return new String(client.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
     }
 
     int port() {
