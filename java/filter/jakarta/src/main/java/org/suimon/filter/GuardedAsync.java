@@ -28,7 +28,10 @@ final class GuardedAsync implements AsyncContext {
     @Override
     public void complete() {
         try {
-            response.concludeIfThere(response::getStatus);
+            // Tomcat 9 gives the response of one that is gone to the next request.
+            if (isThere()) {
+                response.concludeIfThere(response::getStatus);
+            }
             to.complete();
         } catch (RuntimeException | Error failure) {
             // One that was dispatched before is worked on.
