@@ -54,7 +54,7 @@ final class AsyncEnd implements AsyncListener {
         /** Ends the permit if its end was never told. */
         void end() {
             // One that was parked and has gone on is none of this listener's business any more.
-            if (!isParked || !permit.isResumed() || permit.awaitsErrorPage()) {
+            if (!isParked || !permit.isResumed() || permit.awaitsErrorPage() && !permit.isAsynchronous()) {
                 permit.leave();
                 permit.end();
             }

@@ -2,7 +2,6 @@ package org.suimon.filter;
 
 import jakarta.servlet.ServletContext;
 import jakarta.servlet.ServletException;
-import jakarta.servlet.http.HttpServletResponse;
 import java.lang.management.ManagementFactory;
 import java.lang.reflect.Method;
 import java.util.Hashtable;
@@ -97,13 +96,13 @@ final class Deployment {
         }
     }
 
-    /** Returns whether Tomcat makes an error page of what the application has thrown. */
-    boolean hasErrorPage(Throwable failure, boolean unknown) {
+    /** Returns whether Tomcat makes an error page of what the application has thrown, which it answers with this status. */
+    boolean hasErrorPage(Throwable failure, int status, boolean unknown) {
         try {
             Throwable root = failure instanceof ServletException outer ? outer.getRootCause() : null;
             return pageOfFailure != null && (pageOfFailure.invoke(managed, failure) != null
                     || root != null && pageOfFailure.invoke(managed, root) != null)
-                    || hasErrorPage(HttpServletResponse.SC_INTERNAL_SERVER_ERROR, unknown);
+                    || hasErrorPage(status, unknown);
         } catch (ReflectiveOperationException notTold) {
             return unknown;
         }

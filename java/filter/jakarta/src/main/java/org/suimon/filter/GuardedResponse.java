@@ -1,5 +1,6 @@
 package org.suimon.filter;
 
+import jakarta.servlet.DispatcherType;
 import jakarta.servlet.ServletOutputStream;
 import jakarta.servlet.ServletResponse;
 import jakarta.servlet.ServletResponseWrapper;
@@ -265,22 +266,34 @@ final class GuardedResponse extends HttpServletResponseWrapper {
 
     @Override
     public void sendError(int status) throws IOException {
-        conclude(status);
+        ends(status);
         super.sendError(status);
-        hasSentError = true;
+        hasSentError |= !isIncluded();
     }
 
     @Override
     public void sendError(int status, String message) throws IOException {
-        conclude(status);
+        ends(status);
         super.sendError(status, message);
-        hasSentError = true;
+        hasSentError |= !isIncluded();
     }
 
     @Override
     public void sendRedirect(String location) throws IOException {
-        conclude(SC_FOUND);
+        ends(SC_FOUND);
         super.sendRedirect(location);
+    }
+
+    /** Takes note that the answer is about to end with this status. */
+    private void ends(int status) {
+        if (!isIncluded()) {
+            conclude(status);
+        }
+    }
+
+    /** Returns whether the application writes a part of a page, of which containers take no status. */
+    private boolean isIncluded() {
+        return request.getDispatcherType() == DispatcherType.INCLUDE;
     }
 
     /** Of Servlet 6.1, as the next two. */
@@ -296,7 +309,7 @@ final class GuardedResponse extends HttpServletResponseWrapper {
 
     @SuppressWarnings("all")
     public void sendRedirect(String location, int status, boolean clearBuffer) throws IOException {
-        conclude(status);
+        ends(status);
         try {
             REDIRECT.invokeExact((HttpServletResponse) getResponse(), location, status, clearBuffer);
         } catch (IOException | RuntimeException | Error failure) {

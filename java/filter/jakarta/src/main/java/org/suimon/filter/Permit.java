@@ -21,6 +21,8 @@ final class Permit {
     private static final long NO_NUMBER = 0;
     /** A container that does within so long nothing of what it was asked for has forgotten it. */
     private static final long CONTAINER_WITHIN_NS = TimeUnit.SECONDS.toNanos(30);
+    /** An error page begins at once on the thread of its request; where the end would not be told, it is not waited for longer. */
+    private static final long PAGE_WITHIN_NS = TimeUnit.SECONDS.toNanos(2);
 
     private final Server server;
     private final long number;
@@ -38,8 +40,9 @@ final class Permit {
     private final List<AsyncEnd.Forgotten> watches = new ArrayList<>(1);
 
     private boolean isResumed;
-    /** Since when the container is to run the request, or its error page, and has not said that it did; 0: it is not. */
+    /** Since when the container is to run the request, or its error page, and has not begun; 0: it is not. */
     private volatile long containerSince;
+    private boolean isForgotten;
     /** Whether the application is done but for an error page. */
     private volatile boolean awaitsErrorPage;
     private volatile boolean hasFailed;
@@ -165,12 +168,29 @@ final class Permit {
     }
 
     /**
-     * Returns whether the container has forgotten what it was asked for. Tomcat does where the threads of its connector have
-     * a queue with a bound, which is full: it logs that, and nobody else hears of it.
+     * Forgets a request whose container has forgotten what it was asked for, and returns whether that is so. Tomcat does
+     * where the threads of its connector have a queue with a bound, which is full: it logs that, and nobody else hears of it.
      */
-    boolean isForgotten(long now) {
+    boolean forget(long now) {
         long since = containerSince;
-        return since != 0 && now - since > CONTAINER_WITHIN_NS;
+        if (since == 0 || now - since < PAGE_WITHIN_NS) {
+            return false;
+        }
+        synchronized (this) {
+            // Perhaps it has begun meanwhile.
+            since = containerSince;
+            long within = awaitsErrorPage && parked != null ? PAGE_WITHIN_NS : CONTAINER_WITHIN_NS;
+            if (since != 0 && now - since > within) {
+                containerSince = 0;
+                isForgotten = true;
+            }
+            return isForgotten;
+        }
+    }
+
+    /** Returns whether its slot was given back as its container did not run it. */
+    synchronized boolean isForgotten() {
+        return isForgotten;
     }
 
     synchronized boolean isResumed() {
@@ -302,6 +322,11 @@ final class Permit {
 
     boolean awaitsErrorPage() {
         return awaitsErrorPage;
+    }
+
+    /** Takes note that the error page for which it has kept its slot is being made. */
+    synchronized void errorPageBegins() {
+        containerSince = 0;
     }
 
     /** Gives the slot back, and no more: many that have left could follow each other, each from within the last. */

@@ -351,7 +351,7 @@ final class Server implements AutoCloseable {
         }
         nextSweep = now + SWEEP_EVERY_NS;
         for (Permit permit : permits.values()) {
-            if (permit.isForgotten(now)) {
+            if (permit.forget(now)) {
                 if (!permit.awaitsErrorPage()) {
                     fault("a request that was let in was not run by its container, which keeps its connection:"
                             + " are its threads too few, with a bounded queue?");

@@ -9,6 +9,7 @@ import jakarta.servlet.ServletContext;
 import jakarta.servlet.ServletException;
 import jakarta.servlet.ServletRequest;
 import jakarta.servlet.ServletResponse;
+import jakarta.servlet.UnavailableException;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
 import java.io.IOException;
@@ -39,6 +40,8 @@ public class SuimonFilter implements Filter {
     private static final int CLIENT_CLOSED_REQUEST = 499;
     /** What Tomcat throws where a body is read or an answer written, and the client is not there any more. */
     private static final String CLIENT_GONE = "org.apache.catalina.connector.ClientAbortException";
+    /** What Tomcat 11 throws where a request's parameters cannot be read. */
+    private static final String BAD_PARAMETER = "org.apache.tomcat.util.http.InvalidParameterException";
 
     /** Tomcat 10.1 has Servlet 6.0, and 11 has 6.1. */
     private static final int SERVLET_OF_TOMCAT_10 = 6;
@@ -132,8 +135,8 @@ public class SuimonFilter implements Filter {
             chain.doFilter(request, response);
         } else if (!(request.getAttribute(attribute) instanceof Permit permit)) {
             arrive(asked, answer, chain);
-        } else if (request.getDispatcherType() == DispatcherType.FORWARD && GuardedRequest.within(request, permit) != null) {
-            forwarded(permit, asked, answer, chain);
+        } else if (isPart(request.getDispatcherType()) && GuardedRequest.within(request, permit) != null) {
+            called(permit, asked, answer, chain);
         } else {
             again(permit, asked, answer, chain);
         }
@@ -155,12 +158,17 @@ public class SuimonFilter implements Filter {
         }
     }
 
-    /** A part of a request that is at work. */
-    private void forwarded(Permit permit, HttpServletRequest request, HttpServletResponse response, FilterChain chain)
+    private static boolean isPart(DispatcherType type) {
+        return type == DispatcherType.FORWARD || type == DispatcherType.INCLUDE;
+    }
+
+    /** A part of a request that is at work: what it forwards to, or includes. */
+    private void called(Permit permit, HttpServletRequest request, HttpServletResponse response, FilterChain chain)
             throws IOException, ServletException {
         chain.doFilter(request, response);
         GuardedResponse guarded = GuardedResponse.within(response, permit);
-        if (forwardsEndAnswers && guarded != null && !request.isAsyncStarted()) {
+        if (forwardsEndAnswers && request.getDispatcherType() == DispatcherType.FORWARD
+                && guarded != null && !request.isAsyncStarted()) {
             guarded.conclude(response.getStatus());
         }
     }
@@ -169,14 +177,15 @@ public class SuimonFilter implements Filter {
     private void again(Permit permit, HttpServletRequest request, HttpServletResponse response, FilterChain chain)
             throws IOException, ServletException {
         Decision decision = permit.takeResumed();
-        if (decision != null && decision.isAdmitted() && (permit.isOver() || !ResumedRequest.isWhereItArrived(request))) {
+        if (decision != null && decision.isAdmitted()
+                && (permit.isForgotten() || permit.isOver() || !ResumedRequest.isWhereItArrived(request))) {
             // Its container has let it wait for too long, or would answer it with another page.
             permit.end();
             sayGone(response);
             return;
         }
         if (decision != null) {
-            decided(permit, decision, request, response, chain);
+            resumed(permit, decision, request, response, chain);
             return;
         }
         // One that still waits was ended by its container: this is its error page, and the gate hears nothing of it.
@@ -184,12 +193,29 @@ public class SuimonFilter implements Filter {
         if (isErrorPage && !seesErrorPages) {
             seesErrorPages = true;
         }
+        if (isErrorPage && permit.awaitsErrorPage()) {
+            permit.errorPageBegins();
+        }
         GuardedResponse guarded = call(permit, request, response, chain);
         if (!request.isAsyncStarted()) {
             guarded.conclude(guarded.getStatus());
             if (isErrorPage && permit.awaitsErrorPage()) {
                 permit.end();
             }
+        }
+    }
+
+    /**
+     * A request that has waited. What it throws unchecked Tomcat would wrap, as after any dispatch, and not know again: it
+     * looks for the error page, and for a status of its own, by what a servlet exception is about.
+     */
+    private void resumed(
+            Permit permit, Decision decision, HttpServletRequest request, HttpServletResponse response, FilterChain chain)
+            throws IOException, ServletException {
+        try {
+            decided(permit, decision, request, response, chain);
+        } catch (RuntimeException failure) {
+            throw new ServletException(failure);
         }
     }
 
@@ -319,18 +345,34 @@ public class SuimonFilter implements Filter {
     private void fail(
             Permit permit, GuardedResponse guarded, Throwable failure, HttpServletRequest request,
             HttpServletResponse response) {
+        int status = statusOf(failure);
+        boolean hasFailed = status >= HttpServletResponse.SC_INTERNAL_SERVER_ERROR;
         try {
             if (!permit.hasLeft()) {
-                guarded.conclude(HttpServletResponse.SC_INTERNAL_SERVER_ERROR);
+                guarded.conclude(status);
             }
         } finally {
             if (!permit.awaitsErrorPage() && hearsOfErrorPage(permit, request) && !response.isCommitted()
-                    && deployment.hasErrorPage(failure, permit.parked() == null)) {
-                permit.endAfterErrorPage(true);
-            } else {
+                    && deployment.hasErrorPage(failure, status, permit.parked() == null)) {
+                permit.endAfterErrorPage(hasFailed);
+            } else if (hasFailed) {
                 permit.fail();
+            } else {
+                permit.end();
             }
         }
+    }
+
+    /** Returns the status with which Tomcat answers what was thrown. */
+    private static int statusOf(Throwable failure) {
+        if (failure instanceof UnavailableException unavailable) {
+            return unavailable.isPermanent()
+                    ? HttpServletResponse.SC_NOT_FOUND : HttpServletResponse.SC_SERVICE_UNAVAILABLE;
+        }
+        Throwable cause = failure.getCause();
+        boolean isOfRequest = BAD_PARAMETER.equals(failure.getClass().getName())
+                || cause != null && BAD_PARAMETER.equals(cause.getClass().getName());
+        return isOfRequest ? HttpServletResponse.SC_BAD_REQUEST : HttpServletResponse.SC_INTERNAL_SERVER_ERROR;
     }
 
     /** Answers where the gate has no answer. */
