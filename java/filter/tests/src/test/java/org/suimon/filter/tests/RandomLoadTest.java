@@ -43,7 +43,8 @@ class RandomLoadTest {
         "/pages/redirect", "/pages/big?kb=40", "/pages/login", "/pages/logout", "/pages/signal?session=end",
         "/pages/async?ms=0", "/pages/async?ms=2", "/pages/async-silent?ms=1", "/pages/async-big?ms=1",
         "/pages/async-dispatch?ms=1", "/pages/async-again", "/pages/async-other", "/pages/async-thread",
-        "/pages/async-exception", "/pages/async-timeout?ms=5", "/pages/slow?ms=3", "/pages/none", "/none.css"
+        "/pages/async-exception", "/pages/async-timeout?ms=5", "/pages/slow?ms=3", "/pages/none", "/none.css",
+        "/pages/unchecked", "/pages/include-error"
     };
 
     @ParameterizedTest
@@ -81,10 +82,13 @@ class RandomLoadTest {
         tomcat.connector("maxThreads=\"12\" maxKeepAliveRequests=\"-1\"");
         Map<String, String> all = tomcat.settings(settings);
         all.put("suimon.gate.session_idle", "1s");
-        // One route where nearly all wait, so that clients leave there, too.
-        all.put("suimon.route",
-                "[{ match = \"GET /shop/pages/slow\", mode = 1 }, { match = \"GET /shop/sync/page\", mode = 2 }]");
-        tomcat.deploy("shop", all);
+        // Routes where nearly all wait, so that clients leave there, and requests fail after they have waited.
+        all.put("suimon.route", "[{ match = \"GET /shop/pages/slow\", mode = 1 }, { match = \"GET /shop/sync/page\", mode = 2 },"
+                + " { match = \"GET /shop/pages/unchecked\", mode = 1 }, { match = \"GET /shop/pages/error\", mode = 1 }]");
+        Path app = tomcat.deploy("shop", all);
+        Declared.write(app, kind, Declared.errorPage(404, "/pages/slow?ms=1")
+                + Declared.errorPage(500, "/pages/slow?ms=1")
+                + Declared.errorPage(IllegalArgumentException.class, "/pages/error-page?of=exception"));
         AtomicLong sent = new AtomicLong();
         AtomicLong left = new AtomicLong();
         AtomicLong unanswered = new AtomicLong();
