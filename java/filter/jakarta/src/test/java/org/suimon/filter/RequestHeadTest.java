@@ -2,6 +2,7 @@ package org.suimon.filter;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
+import jakarta.servlet.ServletContext;
 import jakarta.servlet.http.HttpServletRequest;
 import java.nio.charset.StandardCharsets;
 import java.util.Collections;
@@ -21,7 +22,7 @@ class RequestHeadTest {
             case "getMethod" -> verb;
             case "getParameter" -> "K7M 2QX&";
             case "getRequestURI" -> uri;
-            case "getContextPath" -> "/shop";
+            case "getServletContext" -> Stub.of(ServletContext.class, (asked, nothing) -> "/shop");
             case "getContentLengthLong" ->
                 headers.containsKey("content-length") ? Long.parseLong(headers.get("content-length").get(0)) : -1L;
             case "getQueryString" -> query;
