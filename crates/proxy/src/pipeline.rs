@@ -44,7 +44,8 @@ use crate::https::AddedHeaders;
 use crate::request_ids;
 use crate::request_record::RequestOutcome;
 use crate::wall_clock::now_unix;
-use http::header::{CONNECTION, EXPECT, HeaderValue, UPGRADE};
+use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HeaderValue, UPGRADE};
+use http_body::Body as _;
 use http::{Method, Request, Response, StatusCode, Version, request};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
@@ -123,6 +124,7 @@ async fn serve_parts(
     let error_format = ErrorFormat::new(&parts, request_ids::given(connection.peer(), &parts.headers));
     let account = Account::begin(&core.backend, &connection, &parts, &error_format, arrived);
     let added = core.https.added(connection.peer(), &parts.headers);
+    let is_head = parts.method == Method::HEAD && parts.version >= Version::HTTP_2;
     if let Err(fault) = validate(&parts, &core.params.limits, names_protocol(&parts)).and(sites) {
         core.telemetry.note_fault();
         let close = close | is_last(&connection, parts.version);
@@ -130,7 +132,7 @@ async fn serve_parts(
         if let Some(account) = &account {
             account.ends(RequestOutcome::BadRequest, Some(error_response::code_of(fault)), Duration::ZERO);
         }
-        let response = with(added.as_ref(), response);
+        let response = with(added.as_ref(), is_head, response);
         return Ok(noted(account.as_ref(), &parts.method, response).map(|body| body.keeping(busy)));
     }
     if let Some(location) = core.https.redirect(connection.peer(), &parts) {
@@ -140,7 +142,7 @@ async fn serve_parts(
         let answer = Box::pin(core.redirect(location, &parts, body, &error_format, account.as_ref()));
         let response = answer.await;
         let close = close | is_last(&connection, parts.version);
-        let response = with(added.as_ref(), last_if(close, response));
+        let response = with(added.as_ref(), is_head, last_if(close, response));
         return Ok(noted(account.as_ref(), &parts.method, response).map(|body| body.keeping(busy)));
     }
 
@@ -168,7 +170,7 @@ async fn serve_parts(
         let close =
             close | spares_connection(&connection, parts.version) | is_last(&connection, parts.version);
         return answered.map(|page| {
-            let page = with(added.as_ref(), last_if(close, page.map(ResponseBody::text)));
+            let page = with(added.as_ref(), is_head, last_if(close, page.map(ResponseBody::text)));
             noted(context.account.as_ref(), &parts.method, page).map(|body| body.keeping(busy))
         });
     }
@@ -198,7 +200,7 @@ async fn serve_parts(
         }
     };
     let close = close | (waits && spares_connection(&connection, version)) | is_last(&connection, version);
-    let response = with(added.as_ref(), last_if(close, answered?));
+    let response = with(added.as_ref(), is_head, last_if(close, answered?));
     yield_to_coalesce_writes().await;
     if !is_of_room {
         core.telemetry.route(context.class.route()).answered(error_response::status(&response));
@@ -210,10 +212,19 @@ async fn serve_parts(
     Ok(response.map(|body| body.keeping(busy)))
 }
 
-/// Returns a response with the headers that are added to it, if any are.
-fn with(added: Option<&AddedHeaders>, mut response: Response<ResponseBody>) -> Response<ResponseBody> {
+/// Returns a response with the headers that are added to it, if any are. `is_head`: it answers a HEAD over HTTP/2, where
+/// the server sends what body there is.
+fn with(
+    added: Option<&AddedHeaders>,
+    is_head: bool,
+    mut response: Response<ResponseBody>,
+) -> Response<ResponseBody> {
     if let Some(added) = added {
         added.add_to(response.status(), response.headers_mut());
+    }
+    if is_head && let Some(length) = response.body().size_hint().exact().filter(|length| *length > 0) {
+        response.headers_mut().entry(CONTENT_LENGTH).or_insert(HeaderValue::from(length));
+        return response.map(|_| ResponseBody::empty());
     }
     response
 }

@@ -1,8 +1,8 @@
 //! What is told of requests at their end, what they are called, and which trace they belong to.
 
 use crate::support::{
-    Gateway, Nobody, app, connect, gateway, gateway_that_notes, get, h2_over, params, raw, read_until,
-    request, soon, until,
+    Gateway, Nobody, app, collected, connect, gateway, gateway_that_notes, get, h2_over, params, raw,
+    read_until, request, soon, until,
 };
 use http_body_util::BodyExt as _;
 use std::sync::atomic::Ordering::SeqCst;
@@ -273,4 +273,20 @@ async fn a_connection_that_switched_is_told_once_it_is_closed() {
     let told = kept.of("/ws").await;
     assert_eq!(told.status.map(|status| status.as_u16()), Some(101));
     assert_eq!((told.outcome, told.bytes), (RequestOutcome::Served, "welcomeecho".len() as u64));
+}
+
+/// Over HTTP/2 a server sends what is there, whatever was asked for, and the client breaks off.
+#[tokio::test]
+async fn an_answer_of_the_gateways_own_to_a_head_has_a_length_and_no_body() {
+    let app = app().await;
+    let gateway = gateway(params(app.address));
+    let long = format!("/{}", "x".repeat(20_000));
+    let told = gateway.get(&long).await;
+    assert_eq!(told.status, 414);
+    let length = told.body.len().to_string();
+    let (mut sender, driver) = h2_over(connect(gateway.plain).await).await;
+    let head = http::Request::head(format!("http://shop.example{long}")).body(Default::default()).unwrap();
+    let head = collected(soon(sender.send_request(head)).await.unwrap()).await;
+    assert_eq!((head.status, head.header("content-length"), head.body.len()), (414, length.as_str(), 0));
+    driver.abort();
 }
