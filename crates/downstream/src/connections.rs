@@ -331,7 +331,12 @@ impl Connections {
         }
     }
 
-    /// Returns once there are none.
+    /// Returns whether all have been told to end.
+    pub fn is_ending(&self) -> bool {
+        self.told.load(Ordering::Relaxed) == CloseRequest::End as u8
+    }
+
+    /// Returns once there are none. Meanwhile none is entered.
     pub async fn gone(&self) {
         let all = u32::try_from(self.max).unwrap_or(u32::MAX);
         let _ = self.permits.acquire_many(all).await;

@@ -47,7 +47,7 @@ use suimon_message::validate::RequestFault;
 use tokio::time::Instant;
 
 /// How long a client may be waited for while its request holds a slot, all of its body together.
-const CLIENT_TIME_MAX: Duration = Duration::from_millis(250);
+pub const CLIENT_TIME_MAX: Duration = Duration::from_millis(250);
 
 /// The part of a body that shows how fast its client sends.
 const TELLING_BYTES: usize = 256 << 10;

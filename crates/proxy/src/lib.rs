@@ -46,7 +46,7 @@ pub use nodes_report::NodesReport;
 pub use overrides::{
     OVERRIDE_SECONDS_MAX, OVERRIDES_MAX, Overridden, Override, OverrideError, OverrideOrder,
 };
-pub use pipeline::{Admitted, CLIENT_TIME_MAX, Entered};
+pub use pipeline::{Admitted, CLIENT_TIME_MAX, Entered, UploadSlot};
 pub use request_record::{RequestNotes, RequestOutcome, RequestRecord, RequestSink};
 pub use server::{BegunSession, HandedOver, Handover, Listening, Sockets, datagrams_of, listener_of};
 pub use server::{Door, Embedded, THIS_PROCESS};
@@ -55,6 +55,7 @@ pub use server::{PoolCommand, PoolError, PoolReport};
 pub use sharing_view::SharingView;
 pub use suimon_agent::datagram::Load as AgentLoad;
 pub use suimon_cluster::ProviderView;
+pub use suimon_downstream::request_body::CLIENT_TIME_MAX as UPLOAD_TIME_MAX;
 pub use suimon_fleet::scaling::{ScalingMove, ScalingReason};
 pub use suimon_pool::{PoolChange, PoolEvent, PoolStatus, WorkerStatus};
 pub use suimon_store::recorder::RecordError;

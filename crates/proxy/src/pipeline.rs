@@ -34,9 +34,10 @@ mod redirect;
 mod tunnel;
 
 pub(crate) use core::{Core, Parts};
-pub use embedded::{Admitted, Entered};
-pub(crate) use embedded::{enter, full};
+pub use embedded::{Admitted, Entered, UploadSlot};
+pub(crate) use embedded::{enter, no_place};
 pub use gather::CLIENT_TIME_MAX;
+pub(crate) use line::FORM_BYTES_MAX;
 
 use crate::account::Account;
 use crate::error_response::{self, ErrorFormat};
@@ -45,8 +46,8 @@ use crate::request_ids;
 use crate::request_record::RequestOutcome;
 use crate::wall_clock::now_unix;
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HeaderValue, UPGRADE};
-use http_body::Body as _;
 use http::{Method, Request, Response, StatusCode, Version, request};
+use http_body::Body as _;
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use not_admitted::NotAdmitted;
@@ -308,6 +309,13 @@ impl Core {
             }
         };
         (asks_room, visitor)
+    }
+
+    /// Returns whether the waiting room answers a request by what its body says.
+    pub(crate) fn takes_form(&self, parts: &request::Parts) -> bool {
+        self.waiting_room.is_some()
+            && waiting_room::InternalEndpoint::of(parts.uri.path(), &self.params.waiting_room)
+                .is_some_and(waiting_room::InternalEndpoint::takes_body)
     }
 
     /// Returns whether a request is a call whose sides may take turns, so that its body may be

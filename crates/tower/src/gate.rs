@@ -51,7 +51,7 @@ impl Gate {
         self.embedded.observer()
     }
 
-    /// Runs until `shutdown` is ready, then refuses newcomers, and returns once what is under way has ended,
+    /// Runs until `shutdown` is ready, then refuses what comes, and returns once what is under way has ended,
     /// or after `timeouts.drain`.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         self.embedded.run(shutdown).await;

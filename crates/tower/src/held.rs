@@ -104,7 +104,8 @@ async fn watch(work: Weak<Mutex<Work>>, stream_at: Instant) {
         if work.admitted.is_none() {
             return;
         }
-        pause = CLIENT_TIME_MAX - waited;
+        // While the service is waited for that time stands still.
+        pause = if work.waits_since.is_some() { CLIENT_TIME_MAX - waited } else { CLIENT_TIME_MAX };
     }
 }
 

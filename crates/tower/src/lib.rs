@@ -33,9 +33,10 @@
 //!   The service within is asked whether it is ready once the request is let in, so that nobody who waits
 //!   holds a place in a buffer or a connection of a pool.
 //! - **Cancellation.** A future that is dropped leaves the queue it waits in, or gives its slot back as
-//!   abandoned; so does a body that is dropped before its end.
+//!   abandoned; so does a body that is dropped before its end. What the service has spawned goes on without it.
 //! - **The slot** is held while the service works: until it has made the last piece of the body, whether the
-//!   client has taken it or not. It is given back before that once a client was waited for 50 ms in all, 30 s
+//!   client has taken it or not. It is given back while the client is waited for to send its body, after 250 ms, and
+//!   for good before the end of the answer once a client was waited for 50 ms in all, 30 s
 //!   after the head, and with the head of a stream that does not end by itself (server-sent events, gRPC, an
 //!   upgrade).
 //! - **Errors** of the service within are passed on, and count as failures; so do panics.

@@ -182,3 +182,30 @@ async fn a_client_that_takes_nothing_holds_no_slot() {
         assert_eq!(all.len(), LONG_PIECE * LONG_PIECES, "{version:?}");
     }
 }
+
+/// Over HTTP/2 a server sends what is there, whatever was asked for.
+#[tokio::test]
+async fn a_refusal_of_a_head_has_a_length_and_no_body() {
+    let gate = gate(
+        "[gate]\nsession_law = \"static\"\nstatic_sessions = 1\n[[session]]\nkind = \"visit\"\nwaiting_room = false\npatience = \"100ms\"\n",
+    );
+    let ask = async |version: Version, method: Method, browser: &str| {
+        let request = Request::builder().method(method).uri("http://shop/start").header("host", "shop");
+        let request = request.header("user-agent", browser).body(Empty::<Bytes>::new()).unwrap();
+        send(serve(&gate, version, with_trailers), version, request).await
+    };
+    drop(ask(Version::Http1, Method::GET, "one").await.into_body().collect().await.unwrap());
+    for version in [Version::Http1, Version::Http2] {
+        let asked = ask(version, Method::GET, "two").await;
+        assert_eq!(asked.status(), 503, "{version:?}");
+        let length = asked.into_body().collect().await.unwrap().to_bytes().len();
+        assert!(length > 0, "{version:?}");
+        let head = ask(version, Method::HEAD, "two").await;
+        assert_eq!(
+            (head.status().as_u16(), &head.headers()["content-length"]),
+            (503, &HeaderValue::from(length))
+        );
+        let sent = head.into_body().collect().await.unwrap_or_else(|error| panic!("{version:?}: {error}"));
+        assert!(sent.to_bytes().is_empty(), "{version:?}");
+    }
+}

@@ -7,7 +7,7 @@ mod support;
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, StatusCode};
 use http_body::{Body, Frame};
-use http_body_util::{BodyExt, Full, StreamBody};
+use http_body_util::{BodyExt, Empty, Full, StreamBody};
 use std::convert::Infallible;
 use std::future::pending;
 use std::pin::Pin;
@@ -40,13 +40,13 @@ pause_ratio = 2.0
 pauses = "inside"
 "#;
 
-fn get(path: &str) -> Request<()> {
-    let mut request = Request::get(path).header("host", "shop").body(()).unwrap();
+fn get(path: &str) -> Request<Empty<Bytes>> {
+    let mut request = Request::get(path).header("host", "shop").body(Empty::new()).unwrap();
     request.extensions_mut().insert(Client { address: [192, 0, 2, 7].into(), is_tls: false });
     request
 }
 
-async fn hello(_: Request<RequestBody<()>>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn hello(_: Request<RequestBody<Empty<Bytes>>>) -> Result<Response<Full<Bytes>>, Infallible> {
     Ok(Response::new(Full::new(Bytes::from_static(b"hello"))))
 }
 
@@ -78,7 +78,7 @@ async fn an_answer_comes_through_as_it_is_and_holds_its_slot_until_the_service_i
 #[tokio::test]
 async fn a_service_is_told_how_much_to_pause_and_what_it_has_paused_is_no_work() {
     let gate = gate(PAUSES);
-    let work = gate.layer.layer(service_fn(|request: Request<RequestBody<()>>| async move {
+    let work = gate.layer.layer(service_fn(|request: Request<RequestBody<Empty<Bytes>>>| async move {
         let told = request.headers().get("suimon-pause").cloned();
         tokio::time::sleep(Duration::from_millis(300)).await;
         let answer = Response::builder().header("suimon-paused", "0.2");
@@ -229,7 +229,7 @@ impl Clone for OnePlace {
     }
 }
 
-impl Service<Request<RequestBody<()>>> for OnePlace {
+impl Service<Request<RequestBody<Empty<Bytes>>>> for OnePlace {
     type Response = Response<Full<Bytes>>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
@@ -246,7 +246,7 @@ impl Service<Request<RequestBody<()>>> for OnePlace {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<RequestBody<()>>) -> Self::Future {
+    fn call(&mut self, request: Request<RequestBody<Empty<Bytes>>>) -> Self::Future {
         let place = self.held.take().expect("asked before");
         Box::pin(async move {
             let answer = hello(request).await;
@@ -354,7 +354,7 @@ async fn a_service_of_one_kind_of_body_gets_it_taken_out() {
         Ok::<_, Infallible>(Response::new(request.into_body()))
     });
     let takes = echo.map_request(|request: Request<RequestBody<_>>| request.map(RequestBody::into_inner));
-    let request = get("/one").map(|()| Full::new(Bytes::from_static(b"hi")));
+    let request = get("/one").map(|_| Full::new(Bytes::from_static(b"hi")));
     let answer = gate.layer.layer(takes).oneshot(request).await.unwrap();
     assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "hi");
 }

@@ -12,7 +12,7 @@ use crate::account::Account;
 use crate::body_end::BodyEnd;
 use crate::error_response::{self, ErrorFormat};
 use crate::exchange;
-use crate::gatekeeper::{GateAdmission, Slot, UnidentifiedClient};
+use crate::gatekeeper::{BodySlot, GateAdmission, Slot, UnidentifiedClient};
 use crate::https::AddedHeaders;
 use crate::request_ids::{self, X_REQUEST_ID};
 use crate::request_record::RequestOutcome;
@@ -20,8 +20,11 @@ use crate::ungated::UngatedPermit;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Response, StatusCode, request};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::task::{Context, Poll, Waker, ready};
 use std::thread;
 use std::time::{Duration, Instant};
+use suimon_downstream::charge::Slot as _;
 use suimon_downstream::connection::{Busy, Connection};
 use suimon_downstream::request_body::RequestBody;
 use suimon_gate::{LeaseDue, Refusal};
@@ -30,8 +33,8 @@ use suimon_message::validate::{RequestFault, validate};
 use suimon_message::{headers, signals};
 use suimon_model::{Failure, KindId, Outcome, Reason, RequestId, SessionId};
 
-/// When it is worth coming back to a process that has no place left.
-const RETRY_FULL: Duration = Duration::from_secs(2);
+/// When it is worth coming back to a process that has no place, as it is full or ends.
+const RETRY_NO_PLACE: Duration = Duration::from_secs(2);
 
 /// Whether a request may be worked on.
 #[derive(Debug)]
@@ -67,12 +70,24 @@ pub struct Admitted {
     /// Seconds of pause that it is to take for each second of work.
     pause_ratio: f64,
     since: Instant,
+    /// How long the client was waited for to send the body, in microseconds.
+    upload_time: Arc<AtomicU64>,
     added: Option<AddedHeaders>,
     /// Of the answer, once it is there, ...
     status: Option<StatusCode>,
     /// ... and whether it goes on without end.
     streams: bool,
     is_over: bool,
+}
+
+/// The slot of a request as its body sees it: one stands for the work, and none is needed for a client that has
+/// to be waited for.
+#[derive(Debug)]
+pub struct UploadSlot {
+    slot: BodySlot,
+    /// Since when it is given back.
+    suspended_at: Option<Instant>,
+    upload_time: Arc<AtomicU64>,
 }
 
 /// Takes one request from its head to the work on it, or to its answer. `sites`: whether it is known whose
@@ -157,6 +172,7 @@ pub(crate) async fn enter(
         waited,
         pause_ratio,
         since,
+        upload_time: Arc::default(),
         added,
         status: None,
         streams: false,
@@ -164,14 +180,14 @@ pub(crate) async fn enter(
     })))
 }
 
-/// Returns the answer to a request for which there is no place to wait at.
-pub(crate) fn full(core: &Core, parts: &request::Parts) -> Entered {
+/// Returns the answer to a request for which there is no place to wait at, and why.
+pub(crate) fn no_place(core: &Core, parts: &request::Parts, reason: Reason) -> Entered {
     core.telemetry.note_request();
-    core.telemetry.note_refusal(Reason::GatewayFull);
+    core.telemetry.note_refusal(reason);
     let refusal = Refusal {
         request: RequestId(0),
-        reason: Reason::GatewayFull,
-        retry_after: RETRY_FULL,
+        reason,
+        retry_after: RETRY_NO_PLACE,
         predicted_wait: Duration::ZERO,
         waiting: 0,
     };
@@ -214,6 +230,12 @@ impl Admitted {
     /// Removes from the trailers of an answer what only a gateway hears. It comes too late to be heeded.
     pub fn strip_trailers(trailers: &mut HeaderMap) {
         headers::take_signals(trailers);
+    }
+
+    /// Returns the slot as the body of the request sees it, whose client may be slow. `None`: it holds none.
+    pub fn upload(&self) -> Option<UploadSlot> {
+        let slot = self.slot.as_ref()?.turn()?;
+        Some(UploadSlot { slot, suspended_at: None, upload_time: Arc::clone(&self.upload_time) })
     }
 
     /// Returns what the request is called in logs.
@@ -291,9 +313,11 @@ impl Admitted {
         self.settle(self.status, client_time);
     }
 
-    fn settle(&mut self, status: Option<StatusCode>, client_time: Duration) {
+    /// `answer_time`: how long the client was waited for to take the answer.
+    fn settle(&mut self, status: Option<StatusCode>, answer_time: Duration) {
         self.is_over = true;
         let now = Instant::now();
+        let client_time = answer_time + Duration::from_micros(self.upload_time.load(Relaxed));
         let took = now.saturating_duration_since(self.since).saturating_sub(client_time);
         let route = self.core.telemetry.route(self.context.class.route());
         route.served(took);
@@ -307,9 +331,48 @@ impl Admitted {
         }
         let outcome = status.map_or(Outcome::Failed(Failure::ServerError), outcome_of);
         match self.slot.take() {
-            Some(slot) if client_time.is_zero() => slot.end_at(outcome, now),
-            Some(slot) => slot.end_without(outcome, client_time),
+            Some(slot) if answer_time.is_zero() => slot.end_at(outcome, now),
+            Some(slot) => slot.end_without(outcome, answer_time),
             None => {}
+        }
+    }
+}
+
+impl UploadSlot {
+    /// Gives the slot back, after the client was waited for `client_time`. Returns false if there is none any more.
+    pub fn suspend(&mut self, client_time: Duration) -> bool {
+        let was_held = self.slot.pause(client_time);
+        if was_held {
+            self.add(client_time);
+            self.suspended_at = Some(Instant::now());
+        }
+        was_held
+    }
+
+    /// Returns whether it is given back for now.
+    pub fn is_suspended(&self) -> bool {
+        self.suspended_at.is_some()
+    }
+
+    /// Takes it again; ready once it is held, or the request has ended.
+    pub fn poll_resumed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        ready!(self.slot.poll_resumed(cx));
+        if let Some(since) = self.suspended_at.take() {
+            self.add(since.elapsed());
+        }
+        Poll::Ready(())
+    }
+
+    fn add(&self, time: Duration) {
+        self.upload_time.fetch_add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX), Relaxed);
+    }
+}
+
+impl Drop for UploadSlot {
+    fn drop(&mut self) {
+        // Nobody reads on, and work goes on that needs it.
+        if self.is_suspended() {
+            let _ = self.poll_resumed(&mut Context::from_waker(Waker::noop()));
         }
     }
 }

@@ -19,7 +19,7 @@ use suimon_waiting_room::{
 };
 
 /// The longest form that the waiting page keeps, bytes.
-const FORM_BYTES_MAX: usize = 16 << 10;
+pub(crate) const FORM_BYTES_MAX: usize = 16 << 10;
 
 impl Core {
     /// Returns how a request belongs to a session, its place in line considered.

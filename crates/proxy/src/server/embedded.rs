@@ -5,16 +5,17 @@ use super::running::{Application, RunningSite};
 use super::site::{self, Common, SiteDraft};
 use super::{Observer, StartError, by_site};
 use crate::gateway::Gateway;
-use crate::pipeline::{Entered, enter, full};
+use crate::pipeline::{Entered, FORM_BYTES_MAX, enter, no_place};
 use crate::request_record::RequestNotes;
 use crate::sites::Sites;
-use http::request;
+use http::{Method, request};
 use std::net::IpAddr;
 use std::sync::Arc;
 use suimon_downstream::connection::Connection;
 use suimon_downstream::connections::{CloseRequest, Connections};
 use suimon_downstream::host::Host;
 use suimon_message::peer::Peer;
+use suimon_model::Reason;
 use suimon_params::Params;
 use suimon_params::upstream::NodeParams;
 
@@ -39,7 +40,7 @@ pub struct Door {
 
 impl Embedded {
     /// Returns the gateway of a process that works on requests itself. What the parameters say of listeners,
-    /// nodes and bodies is of no account. Must be called inside the runtime that will run it.
+    /// nodes and bodies is of no account, but for the longest body that a request may declare. Must be called inside the runtime that will run it.
     ///
     /// # Errors
     /// See [`StartError`]; each names the thing and the remedy.
@@ -81,7 +82,7 @@ impl Embedded {
         self.door.sites.note_requests(notes);
     }
 
-    /// Does all that goes on beside requests until `shutdown` is ready, then refuses newcomers, lets what is
+    /// Does all that goes on beside requests until `shutdown` is ready, then refuses what comes, lets what is
     /// under way end, for the drain time at most, and keeps what outlives the process.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let Embedded { door: Door { sites, places }, begun } = self;
@@ -102,11 +103,17 @@ impl Embedded {
 
 impl Door {
     /// Takes in a request of a client at `address`, which may speak for others if it is a trusted proxy.
-    /// Returns once the request may be worked on, or has an answer. Dropped before, the request has left.
+    /// Returns once the request may be worked on, or has an answer. Dropped before, the request has left. Once
+    /// [`Embedded::run`] is told to end, all are refused.
     pub async fn enter(&self, address: IpAddr, is_tls: bool, head: request::Parts) -> Entered {
         let (site, is_known) = self.sites.site_of(&head.uri, &head.headers);
         let core = site.core();
-        let Some(place) = self.places.enter_if_room() else { return full(&core, &head) };
+        if self.places.is_ending() {
+            return no_place(&core, &head, Reason::ShuttingDown);
+        }
+        let Some(place) = self.places.enter_if_room() else {
+            return no_place(&core, &head, Reason::GatewayFull);
+        };
         let peer = Peer::new(address, is_tls, &core.rules().trusted);
         let host = Arc::clone(&self.sites) as Arc<dyn Host>;
         let connection = Connection::new(peer, None, host, place);
@@ -117,9 +124,19 @@ impl Door {
         }
     }
 
+    /// Returns how long a form may be that is for the gate, and that whoever works on requests is to move into the
+    /// query; `None`: the request is no such form. It has an answer, whatever it says.
+    pub fn form_bytes_max(&self, head: &request::Parts) -> Option<usize> {
+        if head.method != Method::POST {
+            return None;
+        }
+        let (site, _) = self.sites.site_of(&head.uri, &head.headers);
+        site.core().takes_form(head).then_some(FORM_BYTES_MAX)
+    }
+
     /// Returns the answer to a request that whoever works on requests cannot even keep in mind.
     pub fn refuse(&self, head: &request::Parts) -> Entered {
         let (site, _) = self.sites.site_of(&head.uri, &head.headers);
-        full(&site.core(), head)
+        no_place(&site.core(), head, Reason::GatewayFull)
     }
 }
