@@ -28,7 +28,7 @@ const HEAD: &str = "\
  *
  * Functions return SUIMON_OK (0), another result (above 0) or a fault (below 0). Bytes are given with their
  * length and read during the call alone; NULL is allowed where the length is 0. A buffer may be uninitialised,
- * and is not kept. Any thread may call any function, several at a time. Nothing here throws or longjmps.
+ * is not kept, and shares no bytes with what is given beside it. Any thread may call any function, several at a time. Nothing here throws or longjmps.
  */";
 
 /// What Rust says of safety is said once, above.

@@ -108,12 +108,18 @@ static void go_on(int32_t told, uint64_t request, int client, const char *text, 
     if (told == SUIMON_OK) {
         struct job *job = malloc(sizeof *job);
         pthread_t thread;
-        job->client = client;
-        job->request = request;
-        snprintf(job->lines, sizeof job->lines, "%.*s", (int)length, text);
-        pthread_create(&thread, NULL, work, job);
-        pthread_detach(thread);
-        return;
+        if (job != NULL) {
+            job->client = client;
+            job->request = request;
+            snprintf(job->lines, sizeof job->lines, "%.*s", (int)length, text);
+            if (pthread_create(&thread, NULL, work, job) == 0) {
+                pthread_detach(thread);
+                return;
+            }
+            free(job);
+        }
+        /* Nobody works on it, and its slot is to come back. */
+        suimon_server_fail(gateway, request);
     }
     if (told == SUIMON_ANSWERED) send_all(client, text, length);
     close(client);

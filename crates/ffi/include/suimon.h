@@ -3,7 +3,7 @@
  *
  * Functions return SUIMON_OK (0), another result (above 0) or a fault (below 0). Bytes are given with their
  * length and read during the call alone; NULL is allowed where the length is 0. A buffer may be uninitialised,
- * and is not kept. Any thread may call any function, several at a time. Nothing here throws or longjmps.
+ * is not kept, and shares no bytes with what is given beside it. Any thread may call any function, several at a time. Nothing here throws or longjmps.
  */
 
 #ifndef SUIMON_H
@@ -383,7 +383,8 @@ suimon_server *suimon_server_open_at(const uint8_t *settings,
  SUIMON_OK: it is let in now; the buffer has lines "name: value\r\n" for the application (x-request-id, and
  where somebody waits, it waited itself, or it is to pause inside, suimon-waiting, suimon-held and suimon-pause).
  To be ended by suimon_server_end.
- SUIMON_WAITS: the result comes by suimon_server_next.
+ SUIMON_WAITS: the result comes by suimon_server_next, perhaps to another thread before this one has returned: hold
+ a lock until the number is put away, or keep what is told of numbers that are not known yet.
  SUIMON_ANSWERED: the buffer has the whole answer, "HTTP/1.1 503 ...\r\n...\r\n\r\nbody". The request is over.
  SUIMON_TOO_SMALL: the result is kept; suimon_server_result tells it.
  */
@@ -491,9 +492,9 @@ int32_t suimon_server_admin(const suimon_server *server,
                             suimon_buffer *address);
 
 /*
- Refuses newcomers, waits for what is under way up to `timeouts.drain`, writes what outlives the process, and
+ Refuses what comes, waits for what is under way up to `timeouts.drain`, writes what outlives the process, and
  ends all threads. Meanwhile other threads go on with all other calls, so that what is under way can end; what
- is not ended then is abandoned. Every later call gets SUIMON_CLOSED. NULL is nothing to close.
+ is not ended then is abandoned. A second call waits for the first. Every later one gets SUIMON_CLOSED. NULL is nothing to close.
  */
 void suimon_server_close(suimon_server *server);
 
@@ -592,9 +593,12 @@ int32_t suimon_gate_next_timeout(const suimon_gate *gate, uint64_t *at);
 int32_t suimon_gate_state(const suimon_gate *gate, uint64_t now, suimon_buffer *json);
 
 /*
- Writes all that later decisions can rest on, for suimon_gate_restore.
+ Writes all that later decisions can rest on, for suimon_gate_restore. Outputs that were not polled are not in it: poll
+ all of them first.
  */
-int32_t suimon_gate_save(const suimon_gate *gate, uint64_t now, suimon_buffer *state);
+int32_t suimon_gate_save(const suimon_gate *gate,
+                         uint64_t now,
+                         suimon_buffer *state);
 
 /*
  Tells the hash of all decisions so far: the same calls give the same hash, on every machine.

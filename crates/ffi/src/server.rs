@@ -220,10 +220,10 @@ impl Server {
         Ok(if out.put(address.as_bytes()) { Code::Ok } else { Code::TooSmall })
     }
 
-    /// Drains and ends all threads. Only the first call does something.
+    /// Drains and ends all threads. Only the first call does something; others wait for it.
     pub(crate) fn close(&self) {
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(Running { runtime, stop, gateway }) = running else { return };
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(Running { runtime, stop, gateway }) = running.take() else { return };
         self.draining.store(true, Relaxed);
         // If it has ended already, nobody hears it.
         let _ = stop.send(());

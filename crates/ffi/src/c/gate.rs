@@ -366,7 +366,8 @@ pub unsafe extern "C" fn suimon_gate_state(gate: *const GateHandle, now: u64, js
     }
 }
 
-/// Writes all that later decisions can rest on, for suimon_gate_restore.
+/// Writes all that later decisions can rest on, for suimon_gate_restore. Outputs that were not polled are not in it: poll
+/// all of them first.
 ///
 /// # Safety
 /// As the module says.

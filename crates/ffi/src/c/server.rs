@@ -115,7 +115,8 @@ unsafe fn with(
 /// SUIMON_OK: it is let in now; the buffer has lines "name: value\r\n" for the application (x-request-id, and
 /// where somebody waits, it waited itself, or it is to pause inside, suimon-waiting, suimon-held and suimon-pause).
 /// To be ended by suimon_server_end.
-/// SUIMON_WAITS: the result comes by suimon_server_next.
+/// SUIMON_WAITS: the result comes by suimon_server_next, perhaps to another thread before this one has returned: hold
+/// a lock until the number is put away, or keep what is told of numbers that are not known yet.
 /// SUIMON_ANSWERED: the buffer has the whole answer, "HTTP/1.1 503 ...\r\n...\r\n\r\nbody". The request is over.
 /// SUIMON_TOO_SMALL: the result is kept; suimon_server_result tells it.
 ///
@@ -327,9 +328,9 @@ pub unsafe extern "C" fn suimon_server_admin(server: *const ServerHandle, addres
     unsafe { with(server, room(address), |server, out| server.admin(given(out)?)) }
 }
 
-/// Refuses newcomers, waits for what is under way up to `timeouts.drain`, writes what outlives the process, and
+/// Refuses what comes, waits for what is under way up to `timeouts.drain`, writes what outlives the process, and
 /// ends all threads. Meanwhile other threads go on with all other calls, so that what is under way can end; what
-/// is not ended then is abandoned. Every later call gets SUIMON_CLOSED. NULL is nothing to close.
+/// is not ended then is abandoned. A second call waits for the first. Every later one gets SUIMON_CLOSED. NULL is nothing to close.
 ///
 /// # Safety
 /// As the module says.
