@@ -494,7 +494,8 @@ int32_t suimon_server_admin(const suimon_server *server,
 /*
  Refuses what comes, waits for what is under way up to `timeouts.drain`, writes what outlives the process, and
  ends all threads. Meanwhile other threads go on with all other calls, so that what is under way can end; what
- is not ended then is abandoned. A second call waits for the first. Every later one gets SUIMON_CLOSED. NULL is nothing to close.
+ is not ended then is abandoned. A second call waits for the first. Every later one gets SUIMON_CLOSED. NULL is
+ nothing to close.
  */
 void suimon_server_close(suimon_server *server);
 

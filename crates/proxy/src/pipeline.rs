@@ -223,7 +223,10 @@ fn with(
     if let Some(added) = added {
         added.add_to(response.status(), response.headers_mut());
     }
-    if is_head && let Some(length) = response.body().size_hint().exact().filter(|length| *length > 0) {
+    if is_head
+        && !response.body().is_end_stream()
+        && let Some(length) = response.body().size_hint().exact()
+    {
         response.headers_mut().entry(CONTENT_LENGTH).or_insert(HeaderValue::from(length));
         return response.map(|_| ResponseBody::empty());
     }

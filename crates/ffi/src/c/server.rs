@@ -330,7 +330,8 @@ pub unsafe extern "C" fn suimon_server_admin(server: *const ServerHandle, addres
 
 /// Refuses what comes, waits for what is under way up to `timeouts.drain`, writes what outlives the process, and
 /// ends all threads. Meanwhile other threads go on with all other calls, so that what is under way can end; what
-/// is not ended then is abandoned. A second call waits for the first. Every later one gets SUIMON_CLOSED. NULL is nothing to close.
+/// is not ended then is abandoned. A second call waits for the first. Every later one gets SUIMON_CLOSED. NULL is
+/// nothing to close.
 ///
 /// # Safety
 /// As the module says.

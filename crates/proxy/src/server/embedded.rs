@@ -40,7 +40,8 @@ pub struct Door {
 
 impl Embedded {
     /// Returns the gateway of a process that works on requests itself. What the parameters say of listeners,
-    /// nodes and bodies is of no account, but for the longest body that a request may declare. Must be called inside the runtime that will run it.
+    /// nodes and bodies is of no account, but for the longest body that a request may declare. Must be called
+    /// inside the runtime that will run it.
     ///
     /// # Errors
     /// See [`StartError`]; each names the thing and the remedy.
