@@ -13,6 +13,10 @@ use suimon_proxy::{Admitted, UPLOAD_TIME_MAX, UploadSlot};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, Sleep, sleep_until};
 
+/// How long the end of a body waits for the slot, at most. Those that have the slots may wait for what its service holds,
+/// such as a permit of a limit within: then it goes on, and the gate counts it once there is a slot.
+const RESUME_MAX: Duration = Duration::from_secs(5);
+
 pin_project! {
     /// The body of a request that was let in: the client's own, without what only the gate or a proxy may say
     /// in its trailers.
@@ -85,7 +89,7 @@ impl<B: Body> Body for RequestBody<B> {
             *this.end = Some(piece);
         }
         if let Some(upload) = this.upload.as_mut() {
-            ready!(upload.slot.poll_resumed(cx));
+            ready!(upload.poll_may_end(cx));
             *this.upload = None;
         }
         Poll::Ready(this.end.take().flatten())
@@ -113,7 +117,8 @@ impl<B: Body> Body for RequestBody<B> {
 impl Upload {
     /// Takes note that the client is waited for. Returns false if the request has no slot any more.
     fn waits(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.slot.is_suspended() {
+        // A body may be read where no clock is.
+        if self.slot.is_suspended() || self.wait.is_none() && Handle::try_current().is_err() {
             return true;
         }
         let (since, enough) = self.wait.get_or_insert_with(|| {
@@ -126,6 +131,18 @@ impl Upload {
         let waited = self.waited + since.elapsed();
         self.wait = None;
         self.slot.suspend(waited)
+    }
+
+    /// Is ready once the service may have the end of the body.
+    fn poll_may_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.slot.poll_resumed(cx).is_ready() || Handle::try_current().is_err() {
+            return Poll::Ready(());
+        }
+        let (_, enough) = self.wait.get_or_insert_with(|| {
+            let now = Instant::now();
+            (now, Box::pin(sleep_until(now + RESUME_MAX)))
+        });
+        enough.as_mut().poll(cx)
     }
 
     /// Takes note that the client is waited for no more.

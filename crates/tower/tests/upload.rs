@@ -89,6 +89,28 @@ async fn a_client_that_sends_slowly_holds_no_slot_and_its_work_waits_for_one() {
     assert_eq!(gate.counts(), (2, 0, 0));
 }
 
+/// Who has the slot waits for what the service of the other one holds, such as a permit of a limit within.
+#[tokio::test]
+async fn a_body_whose_slot_is_held_by_who_waits_for_its_service_comes_to_its_end() {
+    let gate = gate(ONE_UPLOAD);
+    let (may, free) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(1)));
+    let (slow, body) = works();
+    let slowly = send(&gate, StreamBody::new(body), &free).await;
+    until("it is in", || gate.in_flight() == 1).await;
+    until("its slot is back", || gate.in_flight() == 0).await;
+    let (quick, body) = works();
+    drop(quick);
+    let waits = send(&gate, StreamBody::new(body), &may).await;
+    until("the other one has the slot", || gate.in_flight() == 1).await;
+    slow.send(data("hello")).unwrap();
+    drop(slow);
+    assert_eq!(slowly.await.unwrap(), "hello");
+    may.add_permits(1);
+    assert_eq!(waits.await.unwrap(), "");
+    until("all is over", || gate.in_flight() == 0).await;
+    assert_eq!(gate.counts(), (2, 0, 0));
+}
+
 #[tokio::test]
 async fn who_leaves_in_the_middle_of_a_body_leaves_nothing_behind() {
     let gate = gate(ONE_UPLOAD);
